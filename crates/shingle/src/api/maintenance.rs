@@ -93,17 +93,15 @@ impl Db {
         engine.write_checkpoint(target)
     }
 
-    /// Gives the files of the database to `target`; returns the sequence number that they reach at
-    /// least.
+    /// Gives the files of the database to `target`; returns the sequence number that they reach.
     pub(crate) fn write_backup(&self, target: &dyn CheckpointTarget) -> Result<SequenceNumber> {
         let engine = self.engine();
         let _inside = engine.enter()?;
-        let sequence = engine.snapshots.visible();
         if !engine.read_only {
             engine.check_writable()?;
             engine.flush_all()?;
         }
-        engine.fill_checkpoint(target).map(|()| sequence)
+        engine.fill_checkpoint(target)
     }
 
     pub(crate) fn wall_micros(&self) -> u64 {

@@ -13,7 +13,7 @@ use crate::engine::core::Core;
 use crate::engine::trees::Trees;
 use crate::event::Event;
 use crate::span::span;
-use base::{Cause, Error, ErrorKind, FileId, Result};
+use base::{Cause, Error, ErrorKind, FileId, Result, SequenceNumber};
 use media::{AppendFile, FileHint, FileName, FileStore, Part, share};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +26,20 @@ use tree::edit::{Change, DatabaseEdit, SegmentChange};
 struct Logged {
     logs: Vec<LiveLog>,
     position: LogPosition,
+    /// The last sequence number up to that point.
+    sequence: SequenceNumber,
     /// The ends of value segments that the logs point to.
     values: BTreeMap<FileId, u64>,
 }
 
 impl Logged {
     fn of(state: &CommitState) -> Logged {
-        let (logs, position) = (state.logs.clone(), state.position());
-        Logged { logs, position, values: state.unflushed_ends() }
+        Logged {
+            logs: state.logs.clone(),
+            position: state.position(),
+            sequence: state.next_sequence - 1,
+            values: state.unflushed_ends(),
+        }
     }
 }
 
@@ -75,15 +81,16 @@ impl Core {
             let message = format!("{} holds a database already", copy.describe());
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        self.fill_checkpoint(&Copy(copy)).inspect_err(|_| clear(copy))
+        self.fill_checkpoint(&Copy(copy)).map(drop).inspect_err(|_| clear(copy))
     }
 
-    /// Gives `copy` the files of a database with the present contents.
-    pub(crate) fn fill_checkpoint(&self, copy: &dyn CheckpointTarget) -> Result<()> {
+    /// Gives `copy` the files of a database with the present contents. Returns its last sequence
+    /// number.
+    pub(crate) fn fill_checkpoint(&self, copy: &dyn CheckpointTarget) -> Result<SequenceNumber> {
         span!("checkpoint").within(|| self.fill(copy))
     }
 
-    fn fill(&self, copy: &dyn CheckpointTarget) -> Result<()> {
+    fn fill(&self, copy: &dyn CheckpointTarget) -> Result<SequenceNumber> {
         let _inside = self.enter()?;
         let begin_ns = self.runtime.now_ns();
         if self.follows {
@@ -94,7 +101,8 @@ impl Core {
         let logged = Logged::of(&self.commits.lock());
         // The next edit may remove logs, which no version holds. After a flush they are short.
         self.share_logs(&trees, &logged, copy)?;
-        let mut edit = trees.snapshot_edit(self.next_numbers(), self.snapshots.visible());
+        // Commits go on meanwhile: the copy has none of them.
+        let mut edit = trees.snapshot_edit(self.next_numbers(), logged.sequence);
         let versions: Vec<Arc<Version>> =
             trees.keyspaces.values().map(|tree| tree.version.clone()).collect();
         drop(trees);
@@ -107,7 +115,7 @@ impl Core {
         self.write_checkpoint_root(copy, &edit)?;
         let micros = (self.runtime.now_ns() - begin_ns) / 1000;
         self.events.add(Event::CheckpointFinished { micros });
-        Ok(())
+        Ok(logged.sequence)
     }
 
     fn share_files(

@@ -7,10 +7,11 @@ use crate::model::Model;
 use crate::run::{Failure, Runner, read_all};
 use crate::volume::seeds_for_cells;
 use base::random::Random;
+use media::faulty::{FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileKind, FileStore};
 use parking_lot::Mutex;
-use shingle::{Backups, Db, ErrorKind, Keep, Options};
+use shingle::{Backups, Db, ErrorKind, Keep, Options, runtime::Stepped};
 use std::sync::Arc;
 
 fn memory() -> MemStore {
@@ -226,4 +227,39 @@ fn backups_whose_root_was_lost_are_not_removed() {
     assert_eq!(names(), before);
     std::fs::write(path.join("CURRENT"), root).unwrap();
     assert!(backups.verify(1, &mut |_| ()).unwrap().is_empty());
+}
+
+/// A write that comes while the copy begins with its flush is in it. One that comes while files are
+/// copied is not, and a change feed of the original has to begin before it.
+#[test]
+fn the_sequence_number_of_a_copy_is_that_of_its_last_write() {
+    let of = |operation, kind| Filter { operation: Some(operation), kind: Some(kind) };
+    let during_flush = of(Operation::Create, FileKind::Table);
+    let during_copy = of(Operation::Open, FileKind::Wal);
+    for (filter, expected) in [(during_flush, 2), (during_copy, 1)] {
+        for is_backup in [false, true] {
+            let plan = Arc::<FaultPlan>::default();
+            let store = Arc::new(FaultyStore::new(Arc::new(memory()), plan.clone()));
+            let db = Options::new().open_in(store, Arc::new(Stepped::new(1, 3))).unwrap();
+            db.put("before", "1").unwrap();
+            let writer = db.clone();
+            plan.act(filter, 0, Box::new(move || writer.put("during", "2").unwrap()));
+            let target = memory();
+            let mut stated = expected;
+            if is_backup {
+                let backups = backups(&memory());
+                let backup = backups.create(&db, &mut |_| ()).unwrap();
+                backups.restore_to(backup.number, &target, &mut |_| ()).unwrap();
+                stated = backup.sequence;
+            } else {
+                db.checkpoint_to(&target).unwrap();
+            }
+            let what = format!("{filter:?}, backup: {is_backup}");
+            assert_eq!(db.iter().count(), 2, "{what}");
+            let copy = open(&target);
+            let held = copy.iter().count() as u64;
+            assert_eq!((held, stated), (expected, expected), "{what}");
+            assert_eq!(copy.snapshot().pins().sequence, expected, "{what}");
+        }
+    }
 }
