@@ -268,8 +268,6 @@ pub(crate) fn assemble(
         removals: 0,
     };
     let mut commit = CommitState::new(replayed.last_sequence + 1);
-    let end = changes.as_ref().and_then(ChangeLogs::end);
-    commit.logged_sequence = end.map_or(0, |end| end.last_sequence);
     commit.logs = replayed.logs.iter().map(|&file| LiveLog { file, bytes: 0 }).collect();
     let mut states = BTreeMap::new();
     for (id, keyspace) in found.keyspaces {
@@ -382,6 +380,9 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
     }
     let floor = engine.versions.lock().log_floor;
     restate(engine, floor)?;
+    // A reader of the logs counts on from the log that the first one names, or from 0.
+    let end = engine.changes.as_ref().and_then(ChangeLogs::end);
+    engine.commits.lock().logged_sequence = end.map_or(0, |end| end.last_sequence);
     let mut trees = engine.versions.lock();
     if engine.store.cold_store().is_some() {
         trees.cold_mark.get_or_insert_with(|| engine.runtime.random_u64());

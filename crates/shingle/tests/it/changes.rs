@@ -520,6 +520,45 @@ fn an_opening_on_a_full_medium_gives_up_changes_and_nothing_else() {
     assert!(given_up > 0 && whole > 0, "{refused} {given_up} {whole}");
 }
 
+/// The first log after the changes were given up continues none. Where its first record finds no
+/// space, the log that continues it names its end as the next opening finds it.
+#[test]
+fn a_database_that_gave_up_changes_opens_after_a_log_without_records() {
+    let mut broken = 0;
+    for after in 0..8 {
+        let store = memory();
+        die_of_a_failed_sync(&store, 0..100);
+        let of = |operation| Filter { operation: Some(operation), kind: Some(FileKind::Wal) };
+        let no_space = |operation, after| Fault {
+            filter: of(operation),
+            after,
+            is_sticky: false,
+            effect: Effect::NoSpace,
+        };
+        let plan = Arc::new(FaultPlan::default());
+        plan.add(no_space(Access::Create, 0));
+        let below = faulty(&*store, &plan).unwrap();
+        let db = options(1 << 30).open_in(below, Arc::new(Stepped::new(1, 2))).unwrap();
+        assert!(db.events().iter().any(|line| line.contains("changes_given_up")));
+        plan.add(no_space(Access::Append, after));
+        let mut expected = 100;
+        for key in ["first", "second", "third"] {
+            match db.put(key, "1") {
+                Ok(()) => expected += 1,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}"),
+            }
+        }
+        broken += u64::from(expected == 102);
+        let image = Arc::new(store.with_all());
+        let opened = options(1 << 30).open_in(image, Arc::new(Stepped::new(1, 2)));
+        let db = opened.unwrap_or_else(|error| panic!("append {after}: {error}"));
+        assert_eq!(db.iter().count(), expected, "append {after}");
+        let found = db.changes(Since::Oldest).unwrap().map(Result::unwrap).count();
+        assert_eq!(found, expected - 100, "append {after}");
+    }
+    assert!(broken > 1, "{broken}");
+}
+
 /// A device of 32 MiB gets five times as many bytes of the same keys.
 #[test]
 fn a_full_medium_takes_kept_logs_before_it_refuses_a_write() {
