@@ -38,7 +38,7 @@ pub struct IngestOptions {
     /// The files are older than all that the keyspace holds: a key that was written or deleted
     /// before keeps what it has, and operands apply to the value of the file. For a keyspace that
     /// was created with [`KeyspaceOptions::ingests_below`](crate::KeyspaceOptions), and for keys
-    /// that no earlier file below covers. A transaction that read a key before does not notice.
+    /// that no earlier file below covers.
     pub below: bool,
 }
 

@@ -230,6 +230,11 @@ impl KeyspaceState {
         self.view.read().tree.clone()
     }
 
+    /// Files may have come in below since `view` was taken.
+    pub(crate) fn may_have_more_below(&self, view: &ReadView) -> bool {
+        self.options.ingests_below && !self.tree().has_same_below(&view.tree)
+    }
+
     /// The number of views taken: point reads, and cursors made.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)

@@ -62,10 +62,14 @@ impl Unchanged<'_> {
     /// It holds for certain. Under the commit lock, so that nothing newer comes.
     fn holds(&self, state: &CommitState) -> Result<bool> {
         let seen = self.moment.sequence();
+        let active = state.actives.get(&self.keyspace);
+        // No memtable has what came in below.
+        if active.is_some_and(|active| active.keyspace.may_have_more_below(self.moment.view())) {
+            return Ok(false);
+        }
         if state.next_sequence == seen + 1 {
             return Ok(true);
         }
-        let active = state.actives.get(&self.keyspace);
         if active.is_some_and(|active| active.ingested > seen) {
             return Ok(false);
         }
@@ -97,12 +101,7 @@ impl Unchanged<'_> {
 /// All of `given` hold for certain. Out of line, so that a write without them does not pay for it.
 #[inline(never)]
 fn all_hold(given: &[Unchanged<'_>], state: &CommitState) -> Result<bool> {
-    for part in given {
-        if !part.holds(state)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    given.iter().try_fold(true, |all, part| Ok(all && part.holds(state)?))
 }
 
 /// The commits of one open database.

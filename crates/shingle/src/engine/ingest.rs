@@ -5,18 +5,22 @@
 //! runs. The edit lies between two commits: no other sequence number is given while it becomes
 //! durable. So a reader sees all of the files or nothing, and every snapshot stays as it was.
 //!
-//! Files that come in below what is there take sequence number 0 and a level under all others. No
-//! write is newer or older than before, so nothing waits and nothing is flushed. Snapshots that are
-//! held go on with what they saw ([`crate::read::kept_views`]).
+//! The entries of files that come in below what is there have sequence number 0 and a level under
+//! all others. No write is newer or older than before, so nothing is flushed. The edit has its
+//! place and its number between two commits all the same: transactions and change feeds tell by it
+//! what was before. Snapshots that are held go on with what they saw
+//! ([`crate::read::kept_views`]).
 //!
-//! Invariants of what comes in above:
-//! - What the keyspace has in memory is older, and is flushed before the edit. So newer data is
-//!   above older data in the tree, and no later flush, also one of what recovery replays, puts
-//!   entries from before the edit and from after it into one run.
+//! Invariants:
+//! - What the keyspace has in memory is older than what comes in above, and is flushed before the
+//!   edit. So newer data is above older data in the tree, and no later flush, also one of what
+//!   recovery replays, puts entries from before the edit and from after it into one run.
 //! - The log is durable up to the edit, so that a crash leaves a prefix of the commit order.
 //! - A crash before the edit leaves files that no edit names; the next opening removes them.
 
 use crate::engine::Engine;
+use crate::engine::commit_state::CommitState;
+use crate::engine::log_syncs::SyncTurn;
 use crate::engine::trees::Trees;
 use crate::event::Event;
 use crate::ingest::{IngestOptions, Ingested};
@@ -27,6 +31,7 @@ use base::key::SEQUENCE_MAX;
 use base::{Cause, DatabaseId, Error, ErrorKind, FileId, KeyspaceId, Result, SequenceNumber};
 use media::os::outside;
 use media::{FileHint, FileName, ReadFile};
+use parking_lot::MutexGuard;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +64,16 @@ struct Arrivals<'a> {
     engine: &'a Engine,
     created: Vec<FileId>,
     files: Vec<Arrived>,
+}
+
+/// A place between two commits: as long as it is held, no sequence number is given. What has a log
+/// is durable up to there.
+struct Place<'a> {
+    state: MutexGuard<'a, CommitState>,
+    _turn: SyncTurn<'a>,
+    trees: MutexGuard<'a, Trees>,
+    sequence: SequenceNumber,
+    begin_ns: u64,
 }
 
 impl Drop for Arrivals<'_> {
@@ -226,29 +241,19 @@ impl Engine {
         self.wait_flushed(&waiting)
     }
 
-    /// Installs the files by one edit. `None`, and no change: the keyspace has something in memory.
-    fn install_ingested(
-        &self,
-        keyspace: &Arc<KeyspaceState>,
-        arrivals: &mut Arrivals<'_>,
-    ) -> Result<Option<Ingested>> {
+    /// Takes the place between two commits for an ingestion into `keyspace`.
+    fn take_place(&self, keyspace: &KeyspaceState) -> Result<Place<'_>> {
         if !keyspace.options.without_wal {
             // Most of the log, while writers go on.
             let position = self.commits.lock().position();
             self.commits.sync_log(position)?;
         }
-        let mut trees = self.versions.lock();
+        let trees = self.versions.lock();
         let mut turn = self.commits.syncs.take(&*self.runtime);
-        // Until this lock is released, no sequence number is given: the edit lies between two
-        // commits.
         let mut state = self.commits.lock();
         let begin_ns = self.runtime.now_ns();
         self.check_writable()?;
         keyspace.check_open()?;
-        let together = self.flushed_together(keyspace);
-        if together.iter().any(|&id| state.memtables(id).next().is_some()) {
-            return Ok(None);
-        }
         if !keyspace.options.without_wal {
             self.commits.sync_rest(&mut turn.durable, &mut state)?;
         }
@@ -256,9 +261,25 @@ impl Engine {
         if sequence >= SEQUENCE_MAX {
             return Err(Error::invalid("the database has no sequence number left"));
         }
+        Ok(Place { state, _turn: turn, trees, sequence, begin_ns })
+    }
+
+    /// Installs the files by one edit. `None`, and no change: the keyspace has something in memory.
+    fn install_ingested(
+        &self,
+        keyspace: &Arc<KeyspaceState>,
+        arrivals: &mut Arrivals<'_>,
+    ) -> Result<Option<Ingested>> {
+        let mut place = self.take_place(keyspace)?;
+        let Place { state, trees, sequence, begin_ns, .. } = &mut place;
+        let sequence = *sequence;
+        let together = self.flushed_together(keyspace);
+        if together.iter().any(|&id| state.memtables(id).next().is_some()) {
+            return Ok(None);
+        }
         let key_start = state.active(keyspace.id).and_then(|a| a.key_start_before.clone());
         let (_, writer) = Memtable::of_pool(&self.chunks, &key_start.unwrap_or_default())?;
-        let runs = self.ingested_runs(&mut trees, keyspace, &arrivals.files, sequence)?;
+        let runs = self.ingested_runs(trees, keyspace, &arrivals.files, sequence)?;
         let changes = tree::moves::ingest(&trees.tree(keyspace.id)?.version, &runs);
         let nodes = changes.iter().filter(|change| matches!(change, Change::AddNode { .. }));
         let mut done = summed(&arrivals.files, sequence, nodes.count() as u64);
@@ -267,12 +288,12 @@ impl Engine {
             last_sequence: Some(sequence),
             ..DatabaseEdit::default()
         };
-        self.versions.install_optional(&mut trees, edit)?;
+        self.versions.install_optional(trees, edit)?;
         // They belong to the tree: nothing below fails.
         arrivals.created.retain(|created| runs.iter().all(|run| run.run.file != *created));
         state.pass_ingestion(keyspace.id, writer);
         self.snapshots.publish(sequence);
-        done.held = Duration::from_nanos(self.runtime.now_ns() - begin_ns);
+        done.held = Duration::from_nanos(self.runtime.now_ns() - *begin_ns);
         Ok(Some(done))
     }
 
@@ -282,11 +303,11 @@ impl Engine {
         keyspace: &Arc<KeyspaceState>,
         arrivals: &mut Arrivals<'_>,
     ) -> Result<Ingested> {
-        let mut trees = self.versions.lock();
-        self.check_writable()?;
-        let runs = self.ingested_runs(&mut trees, keyspace, &arrivals.files, 0)?;
+        let mut place = self.take_place(keyspace)?;
+        let Place { state, trees, sequence, begin_ns, .. } = &mut place;
+        let runs = self.ingested_runs(trees, keyspace, &arrivals.files, 0)?;
         let version = trees.tree(keyspace.id)?.version.clone();
-        let changes = tree::moves::ingest_below(&version, &runs).map_err(|held| {
+        let mut changes = tree::moves::ingest_below(&version, &runs).map_err(|held| {
             let named = arrivals.files.iter().find(|file| file.file == held.run.file);
             let path = named.map_or_else(String::new, |file| file.path.display().to_string());
             Error::invalid(
@@ -295,13 +316,22 @@ impl Engine {
             )
             .in_file(path)
         })?;
-        let done = summed(&arrivals.files, 0, runs.len() as u64);
+        let mut done = summed(&arrivals.files, 0, runs.len() as u64);
+        if state.memtables(keyspace.id).next().is_none() {
+            // Else a flush of what is in memory says as much.
+            changes.push(Change::SetFlushed { sequence: *sequence });
+        }
         let edit = DatabaseEdit {
             keyspaces: vec![KeyspaceEdit { keyspace: keyspace.id, changes }],
+            last_sequence: Some(*sequence),
             ..DatabaseEdit::default()
         };
-        self.versions.install_below(&mut trees, edit)?;
+        self.versions.install_below(trees, edit)?;
         arrivals.created.retain(|created| runs.iter().all(|run| run.run.file != *created));
+        // A snapshot from now on has another number than those that keep their view.
+        state.next_sequence = *sequence + 1;
+        self.snapshots.publish(*sequence);
+        done.held = Duration::from_nanos(self.runtime.now_ns() - *begin_ns);
         Ok(done)
     }
 

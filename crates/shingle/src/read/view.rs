@@ -210,9 +210,23 @@ impl TreeView {
         }
     }
 
+    /// What came in below what is there.
+    fn below(&self) -> Option<&LevelView> {
+        let last = self.levels.last()?;
+        (last.number == usize::from(BELOW_LEVEL)).then_some(last)
+    }
+
     /// Older data may have come below what is there.
     pub(crate) fn has_below(&self) -> bool {
-        self.levels.last().is_some_and(|level| level.number == usize::from(BELOW_LEVEL))
+        self.below().is_some()
+    }
+
+    /// The same is below as in `other`.
+    pub(crate) fn has_same_below(&self, other: &TreeView) -> bool {
+        match (self.below(), other.below()) {
+            (Some(this), Some(other)) => Arc::ptr_eq(&this.source, &other.source),
+            (this, other) => this.is_none() && other.is_none(),
+        }
     }
 
     /// Opens every file that the tree names, so that reads do not depend on the names.

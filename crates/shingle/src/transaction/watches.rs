@@ -4,7 +4,7 @@
 //! since. That takes no I/O, and it is what the commit checks under its lock. Where it does not
 //! tell (the memtables were flushed, or something newer is there) the content decides: what the
 //! snapshot shows is compared with what there is now. So a change back, or garbage collection that
-//! rewrites a pointer, is no conflict.
+//! rewrites a pointer, is no conflict. The content also decides where files came in below.
 
 use super::scan::Shown;
 use crate::api::{Cursor, Iter, Keyspace, ReadOptions, Snapshot};
@@ -116,13 +116,14 @@ fn since(keyspace: &Keyspace, snapshot: &Snapshot) -> Option<Arc<Memtable>> {
 
 impl Watched {
     fn compare(&self, snapshot: &Snapshot, moment: &Moment, ranges: &[KeyRange]) -> Result<()> {
-        if moment.sequence() == snapshot.sequence() {
+        let has_same_below = self.has_same_below(snapshot, moment);
+        if has_same_below && moment.sequence() == snapshot.sequence() {
             return Ok(());
         }
         let seen = snapshot.sequence();
         let memtables: Vec<&Arc<Memtable>> = moment.view().memtables().collect();
         let is_known = |since: &Arc<Memtable>| memtables.iter().any(|m| Arc::ptr_eq(m, since));
-        let is_known = self.since.as_ref().is_some_and(is_known);
+        let is_known = has_same_below && self.since.as_ref().is_some_and(is_known);
         for key in &self.keys {
             if !is_known || memtables.iter().any(|memtable| memtable.has_newer(key, seen)) {
                 self.compare_key(snapshot, moment, key)?;
@@ -138,6 +139,16 @@ impl Watched {
             }
         }
         Ok(())
+    }
+
+    /// No file came in below between the two. No memtable would tell.
+    fn has_same_below(&self, snapshot: &Snapshot, moment: &Moment) -> bool {
+        let state = &self.keyspace.state;
+        let same = || {
+            let before = snapshot.moment_in(state);
+            before.view().tree.has_same_below(&moment.view().tree)
+        };
+        !state.options.ingests_below || same()
     }
 
     fn compare_key(&self, snapshot: &Snapshot, moment: &Moment, key: &[u8]) -> Result<()> {

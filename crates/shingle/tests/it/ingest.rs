@@ -214,6 +214,76 @@ fn a_file_below_is_refused_where_deletions_were_not_kept_and_over_an_earlier_one
     assert_eq!(show(&keyspace), "a=old m=old x=1");
 }
 
+/// It misses a key that comes in below. A transaction that sees the key, and not what the first one
+/// writes, would be both before and after it.
+#[test]
+fn a_transaction_that_missed_what_came_in_below_does_not_commit_over_it() {
+    for is_flushed in [false, true] {
+        let home = Home::new();
+        let db = home.open();
+        let keyspace = backfilled(&db);
+        keyspace.put("hidden", "new").unwrap();
+        if is_flushed {
+            db.flush().unwrap();
+        }
+        let begin = |key: &str| {
+            let mut transaction = db.transaction();
+            transaction.get_in(&keyspace, key).unwrap();
+            transaction.put_in(&keyspace, format!("from {key}"), "1").unwrap();
+            transaction
+        };
+        let (missed, hidden) = (begin("missed"), begin("hidden"));
+        let mut scanned = db.transaction();
+        assert_eq!(scanned.range_in::<&str>(&keyspace, ..).unwrap().count(), 1);
+        scanned.put_in(&keyspace, "from all", "1").unwrap();
+        let entries = [("hidden", Some("old")), ("missed", Some("old"))];
+        let done = keyspace.ingest(&[home.file("old", &entries)], &BELOW).unwrap();
+        for transaction in [missed, scanned] {
+            assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+        }
+        hidden.commit().unwrap();
+        let later = begin("missed");
+        later.commit().unwrap();
+        assert!(done.held > Duration::ZERO);
+        assert_eq!(show(&keyspace), "from hidden=1 from missed=1 hidden=new missed=old");
+    }
+}
+
+#[test]
+fn a_snapshot_from_after_an_ingestion_below_sees_it_beside_one_from_before() {
+    let home = Home::new();
+    let db = home.open();
+    let keyspace = backfilled(&db);
+    keyspace.put("a", "new").unwrap();
+    let before = db.snapshot().of(&keyspace).unwrap();
+    keyspace.ingest(&[home.file("old", &[("b", Some("old"))])], &BELOW).unwrap();
+    let after = db.snapshot().of(&keyspace).unwrap();
+    assert_eq!(before.get("b").unwrap(), None);
+    assert_eq!(after.get("b").unwrap().as_deref(), Some(&b"old"[..]));
+}
+
+#[test]
+fn a_feed_from_before_an_ingestion_below_is_too_late() {
+    for is_flushed in [false, true] {
+        let home = Home::new();
+        let keeping = || options().changes_retention_bytes(1 << 20).open(home.path("db")).unwrap();
+        let db = keeping();
+        backfilled(&db).put("a", "1").unwrap();
+        let position = db.snapshot().pins().sequence;
+        assert!(db.changes(position).is_ok());
+        db.close().unwrap();
+        let db = home.open();
+        let keyspace = db.keyspace("backfilled").unwrap();
+        if !is_flushed {
+            keyspace.put("c", "1").unwrap();
+        }
+        keyspace.ingest(&[home.file("old", &[("b", Some("old"))])], &BELOW).unwrap();
+        db.close().unwrap();
+        let error = keeping().changes(position).expect_err("the feed goes on");
+        assert_eq!(error.kind(), ErrorKind::TooLate, "{error}");
+    }
+}
+
 #[test]
 fn an_expired_value_hides_what_comes_in_below() {
     let home = Home::new();
