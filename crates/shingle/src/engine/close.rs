@@ -29,11 +29,10 @@ impl Engine {
                 self.runtime.wake();
                 self.runtime.wait(&self.progress, seen, Some(deadline_ns));
             } else if !scheduler::step_and_tell(self) {
-                return match self.scheduler.last_error() {
-                    Some(error) => Err(error),
-                    None if is_done() => Ok(()),
-                    None => Err(self.closed()),
-                };
+                if is_done() {
+                    return Ok(());
+                }
+                return Err(self.scheduler.last_error().unwrap_or_else(|| self.closed()));
             }
             if let Some(error) = self.scheduler.error_of_wait(before) {
                 return Err(error);

@@ -194,15 +194,18 @@ impl Scheduler {
     }
 
     /// The error for a thread that needs background work, and that began to wait after the try
-    /// `before` had begun. A lack of descriptors may be over by now, and a try costs little: one
-    /// is made at once, and its outcome is the answer.
+    /// `before` had begun. What made an earlier try fail may be over by now: the outcome of the
+    /// next one is the answer. Where descriptors were lacking, that one is made at once, because it
+    /// costs little.
     pub(crate) fn error_of_wait(&self, before: Try) -> Option<Error> {
         let failure = self.lock().last_failure.clone()?;
-        if failure.error.lacks_descriptors() && failure.of <= before {
-            self.release();
-            return None;
+        if failure.of > before {
+            return Some(failure.error);
         }
-        Some(failure.error)
+        if failure.error.lacks_descriptors() {
+            self.release();
+        }
+        None
     }
 
     /// Ends a wait for a retry.
@@ -279,6 +282,20 @@ mod tests {
         assert!(!scheduler.begin_collecting(), "no worker is free for it");
         scheduler.lock().running = 1;
         assert!(scheduler.begin_collecting());
+    }
+
+    #[test]
+    fn a_wait_gives_no_error_of_a_try_from_before_it_began() {
+        let scheduler = Scheduler::new(1, Arc::default());
+        let failed = |of: Try| {
+            let error = Error::new(base::ErrorKind::Io, format!("try {}", of.0));
+            scheduler.lock().last_failure = Some(Failure { of, error });
+        };
+        failed(scheduler.begin_try());
+        let before = scheduler.last_try();
+        assert!(scheduler.error_of_wait(before).is_none(), "it failed before");
+        failed(scheduler.begin_try());
+        assert_eq!(scheduler.error_of_wait(before).unwrap().message(), "try 2");
     }
 
     #[test]
