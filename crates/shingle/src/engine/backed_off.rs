@@ -4,14 +4,16 @@
 //! A move can fail alone, for example because one of its blocks cannot be read or its output cannot
 //! be written. It then stays marked as in progress, and its inputs stay busy. Policies choose
 //! around it, and all work that does not need its inputs goes on. After a pause its inputs become
-//! free. If the next plan that uses one of the same runs fails too, the pause is twice as long.
+//! free. If the next plan that uses one of the same runs fails too, the pause is twice as long. The
+//! same holds for garbage collection of values (GC) and its segments.
 //!
 //! A failure that concerns all work (a full medium, a failed flush) is not backed off here:
 //! `scheduler` waits instead.
 
+use crate::engine::context::Context;
 use crate::engine::trees::{TreeState, Trees};
-use base::{Error, ErrorKind, KeyspaceId, RunId};
-use std::collections::BTreeSet;
+use base::{Error, ErrorKind, FileId, KeyspaceId, RunId};
+use std::collections::{BTreeMap, BTreeSet};
 use tree::policy::WorkId;
 
 /// The first pause, doubled with each failure in a row...
@@ -19,19 +21,62 @@ const PAUSE_NS_MIN: u64 = 100_000_000;
 /// ... up to this.
 const PAUSE_NS_MAX: u64 = 300_000_000_000;
 
-/// A move that failed at least once since one of its runs last took part in a move that succeeded.
+/// What a job reads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Inputs {
+    /// Of a move.
+    Runs(BTreeSet<RunId>),
+    /// Of GC.
+    Segments(Vec<FileId>),
+}
+
+impl Inputs {
+    fn shares(&self, other: &Inputs) -> bool {
+        match (self, other) {
+            (Inputs::Runs(these), Inputs::Runs(those)) => !these.is_disjoint(those),
+            (Inputs::Segments(these), Inputs::Segments(those)) => {
+                these.iter().any(|file| those.contains(file))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What keeps the inputs of a job busy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hold {
+    Move(WorkId),
+    /// The claim of GC.
+    Claim,
+}
+
+/// A job that failed at least once since one of its inputs last took part in one that succeeded.
 #[derive(Debug)]
 pub(crate) struct BackedOff {
     pub keyspace: KeyspaceId,
-    runs: BTreeSet<RunId>,
+    inputs: Inputs,
     /// `None` while it may be tried.
-    pub work: Option<WorkId>,
+    pub hold: Option<Hold>,
     pub error: Error,
     pub failures: u32,
     pub retry_ns: u64,
 }
 
-/// `error` concerns only the move that failed with it: the move is backed off.
+impl BackedOff {
+    /// It waits for its next try, or that is due. What GC reads need not be due again.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.hold.is_some() || matches!(self.inputs, Inputs::Runs(_))
+    }
+
+    fn has_inputs(&self, keyspaces: &BTreeMap<KeyspaceId, TreeState>) -> bool {
+        let Inputs::Segments(files) = &self.inputs else { return true };
+        let tree = keyspaces.get(&self.keyspace);
+        let mut segments = tree.into_iter().map(|tree| &tree.version.segments);
+        segments.any(|segments| files.iter().any(|&file| segments.get(file).is_some()))
+    }
+}
+
+/// `error` concerns only the job that failed with it: the job is backed off.
 pub(crate) fn is_own_failure(error: &Error) -> bool {
     !matches!(
         error.kind(),
@@ -40,22 +85,41 @@ pub(crate) fn is_own_failure(error: &Error) -> bool {
 }
 
 impl Trees {
-    /// The move `work` of `keyspace`, which reads `runs`, failed with `error`. Its inputs stay
-    /// busy.
-    pub(crate) fn back_off(
+    /// The move `work` of `keyspace`, which reads `runs`, failed with `error`. Its inputs are free,
+    /// or backed off where the failure concerns the move alone.
+    pub(crate) fn end_failed(
         &mut self,
+        context: &Context,
         keyspace: KeyspaceId,
         work: WorkId,
         runs: BTreeSet<RunId>,
+        error: &Error,
+    ) {
+        if is_own_failure(error) && context.poisoned_by().is_none() {
+            let (hold, inputs) = (Hold::Move(work), Inputs::Runs(runs));
+            self.back_off(keyspace, hold, inputs, error.clone(), context.runtime.now_ns());
+        } else if let Ok(tree) = self.tree(keyspace) {
+            tree.busy.end(work);
+        }
+    }
+
+    /// A job failed with `error`. Its inputs stay busy.
+    pub(crate) fn back_off(
+        &mut self,
+        keyspace: KeyspaceId,
+        hold: Hold,
+        inputs: Inputs,
         error: Error,
         now_ns: u64,
     ) {
         let Some(tree) = self.keyspaces.get_mut(&keyspace) else { return };
-        tree.busy.park(work);
+        if let Hold::Move(work) = hold {
+            tree.busy.park(work);
+        }
         let mut failures = 1;
         self.backed_off.retain(|one| {
             let is_same =
-                one.keyspace == keyspace && one.work.is_none() && !one.runs.is_disjoint(&runs);
+                one.keyspace == keyspace && one.hold.is_none() && one.inputs.shares(&inputs);
             if is_same {
                 failures = failures.max(one.failures.saturating_add(1));
             }
@@ -65,35 +129,38 @@ impl Trees {
         let retry_ns = now_ns.saturating_add(pause_ns);
         self.backed_off.push(BackedOff {
             keyspace,
-            runs,
-            work: Some(work),
+            inputs,
+            hold: Some(hold),
             error,
             failures,
             retry_ns,
         });
     }
 
-    /// Frees the moves whose pause is over.
+    /// Frees the jobs whose pause is over.
     pub(crate) fn end_pauses(&mut self, now_ns: u64) {
         self.free(|one| one.retry_ns <= now_ns);
+        let keyspaces = &self.keyspaces;
+        self.backed_off.retain(|one| one.hold.is_some() || one.has_inputs(keyspaces));
     }
 
-    /// The inputs of these moves are busy no longer.
+    /// The inputs of these jobs are busy no longer.
     fn free(&mut self, is_chosen: impl Fn(&BackedOff) -> bool) {
         for one in self.backed_off.iter_mut().filter(|one| is_chosen(one)) {
-            if let Some(work) = one.work.take()
-                && let Some(tree) = self.keyspaces.get_mut(&one.keyspace)
-            {
-                tree.busy.end(work);
+            let Some(tree) = self.keyspaces.get_mut(&one.keyspace) else { continue };
+            match (one.hold.take(), &one.inputs) {
+                (Some(Hold::Move(work)), _) => tree.busy.end(work),
+                (Some(Hold::Claim), Inputs::Segments(files)) => tree.keyspace.values.release(files),
+                _ => {}
             }
         }
     }
 
-    /// A move that read `runs` succeeded, or its runs are gone: earlier failures with one of them
-    /// no longer count.
-    pub(crate) fn forgive(&mut self, keyspace: KeyspaceId, runs: &BTreeSet<RunId>) {
+    /// A job that read `inputs` succeeded, or its inputs are gone: earlier failures with one of
+    /// them no longer count.
+    pub(crate) fn forgive(&mut self, keyspace: KeyspaceId, inputs: &Inputs) {
         self.backed_off.retain(|one| {
-            one.work.is_some() || one.keyspace != keyspace || one.runs.is_disjoint(runs)
+            one.hold.is_some() || one.keyspace != keyspace || !one.inputs.shares(inputs)
         });
     }
 
@@ -111,6 +178,6 @@ impl Trees {
 
     /// A move of `tree` waits for another try.
     pub(crate) fn has_backed_off(&self, tree: &TreeState) -> bool {
-        self.backed_off.iter().any(|p| p.keyspace == tree.keyspace.id && p.work.is_some())
+        self.backed_off.iter().any(|p| p.keyspace == tree.keyspace.id && p.hold.is_some())
     }
 }

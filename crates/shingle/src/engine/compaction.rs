@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows which policy made the plan.
 
-use super::backed_off;
+use super::backed_off::Inputs;
 use super::output::{ChildTarget, OutputRule, RUN_END_BYTES, Written, WrittenRun};
 use super::parts::{Parts, Verdict};
 use super::rewrite::{Part, PartSpec, Progress};
@@ -70,37 +70,46 @@ pub(crate) fn begin(
 ) -> Result<Vec<CompactionPart>> {
     let tree = trees.tree(id)?;
     let (version, keyspace) = (tree.version.clone(), tree.keyspace.clone());
-    let changes = edit_only(core, &version, &plan)?;
-    if let Some(changes) = changes {
-        let moved_bytes = input_bytes(&version, &plan);
-        let to_level = plan.action.to_level();
-        core.versions.install(trees, edit_of(id, changes, &plan), &Flushed::new())?;
-        if plan.reason == Reason::Expiry {
-            keyspace.cleanup.add_expired(dropped_entries(&version, &plan));
-        }
-        core.work_stats.add(to_level, |work| {
-            work.count += 1;
-            work.moved_bytes += moved_bytes;
-        });
-        core.events.add(Event::TrivialMove {
-            job: core.events.begin_job(),
-            keyspace: keyspace.name.clone(),
-            reason: format!("{:?}", plan.reason),
-            output_level: to_level.into(),
-            moved_bytes,
-        });
+    let runs = input_runs(&version, &plan);
+    let edited = edit_only(core, &version, &plan).and_then(|changes| {
+        let Some(changes) = changes else { return Ok(false) };
+        move_by_edit(core, trees, (&keyspace, &version), &plan, changes).map(|()| true)
+    });
+    if let Ok(true) = edited {
+        trees.forgive(id, &Inputs::Runs(runs));
         return Ok(Vec::new());
     }
     let tree = trees.tree(id)?;
     let work = tree.busy.begin(&version, &plan);
-    let runs = input_runs(&version, &plan);
-    match parts(core, keyspace, version, &tree.runs, plan, work) {
-        Ok(parts) => Ok(parts),
-        Err(error) => {
-            end_failed(core, trees, id, work, runs, &error);
-            Err(error)
-        }
+    let begun = edited.and_then(|_| parts(core, keyspace, version, &tree.runs, plan, work));
+    begun.inspect_err(|error| trees.end_failed(core, id, work, runs, error))
+}
+
+/// Makes `plan`, which `changes` of the tree are the whole of.
+fn move_by_edit(
+    core: &Core,
+    trees: &mut Trees,
+    (keyspace, version): (&KeyspaceState, &Version),
+    plan: &Plan,
+    changes: Vec<Change>,
+) -> Result<()> {
+    let (moved_bytes, to_level) = (input_bytes(version, plan), plan.action.to_level());
+    core.versions.install(trees, edit_of(keyspace.id, changes, plan), &Flushed::new())?;
+    if plan.reason == Reason::Expiry {
+        keyspace.cleanup.add_expired(dropped_entries(version, plan));
     }
+    core.work_stats.add(to_level, |work| {
+        work.count += 1;
+        work.moved_bytes += moved_bytes;
+    });
+    core.events.add(Event::TrivialMove {
+        job: core.events.begin_job(),
+        keyspace: keyspace.name.clone(),
+        reason: format!("{:?}", plan.reason),
+        output_level: to_level.into(),
+        moved_bytes,
+    });
+    Ok(())
 }
 
 /// Sizes of parts of runs by their indexes. An estimate from the first and the last key is wrong by
@@ -150,22 +159,6 @@ fn input_slices(version: &Version, inputs: &[Input]) -> Vec<(u8, Slice)> {
 
 fn input_runs(version: &Version, plan: &Plan) -> BTreeSet<RunId> {
     input_slices(version, &plan.action.inputs()).iter().map(|(_, slice)| slice.run.id).collect()
-}
-
-/// A move failed: its inputs are free, or backed off when the failure concerns the move alone.
-fn end_failed(
-    core: &Core,
-    trees: &mut Trees,
-    id: KeyspaceId,
-    work: WorkId,
-    runs: BTreeSet<RunId>,
-    error: &Error,
-) {
-    if backed_off::is_own_failure(error) && core.poisoned_by().is_none() {
-        trees.back_off(id, work, runs, error.clone(), core.runtime.now_ns());
-    } else if let Ok(tree) = trees.tree(id) {
-        tree.busy.end(work);
-    }
 }
 
 /// Entries of the whole runs that a move takes.
@@ -493,7 +486,8 @@ impl Compaction {
             let kept = runs.iter().map(|run| run.summary.run.deletes).sum();
             tree.observed.note_hidden(&self.version, &inputs, entries, dropped, kept);
         }
-        trees.forgive(self.keyspace.id, &input_runs(&self.version, &self.plan));
+        let inputs = Inputs::Runs(input_runs(&self.version, &self.plan));
+        trees.forgive(self.keyspace.id, &inputs);
         drop(trees);
         self.keyspace.cleanup.add_all(&self.cleanup);
         self.report(core, outputs);
@@ -507,7 +501,7 @@ impl Compaction {
         }
         let runs = input_runs(&self.version, &self.plan);
         let mut trees = core.versions.lock();
-        end_failed(core, &mut trees, self.keyspace.id, self.work, runs, error);
+        trees.end_failed(core, self.keyspace.id, self.work, runs, error);
     }
 
     fn changes(

@@ -4,9 +4,9 @@
 //! at most one obsolete file. The number of moves that run at a time is at most the number of
 //! workers.
 //!
-//! A failure that changed nothing is tried again. A move that fails for a reason of its own is
-//! backed off (`backed_off`). A full medium or a failed flush makes all work wait. Other failures
-//! poison the database.
+//! A failure that changed nothing is tried again. A move or a GC that fails for a reason of its own
+//! is backed off (`backed_off`). A full medium or a failed flush makes all work wait. Other
+//! failures poison the database.
 
 use super::compaction::CompactionPart;
 use super::expiry;
@@ -174,13 +174,17 @@ fn begin_work(engine: &Arc<Engine>, begun: Try, is_idle: bool) -> bool {
 
 fn begin_move(engine: &Arc<Engine>, begun: Try, is_idle: bool) -> bool {
     match plan_move(engine, is_idle) {
-        Ok(is_begun) => return is_begun,
+        Ok(is_begun) => is_begun,
         Err(error) if backed_off::is_own_failure(&error) => {
             engine.events.add(Event::CompactionBackedOff { error });
+            // Another one may be due.
+            true
         }
-        Err(error) => failed(engine, begun, error),
+        Err(error) => {
+            failed(engine, begun, error);
+            false
+        }
     }
-    false
 }
 
 /// Makes one step of a flush, and of nothing else. `false`: none is due.
@@ -215,7 +219,7 @@ pub(crate) fn abandon_moves(engine: &Arc<Engine>) {
                 let error = Error::new(ErrorKind::Cancelled, "the database is being closed");
                 part.abandon(engine, &error);
             }
-            Job::Collect(collect) => collect.abandon(false),
+            Job::Collect(collect) => collect.abandon(engine, None),
             Job::Flush(_) => engine.scheduler.put([job], from_ns),
         }
     }
@@ -306,6 +310,7 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
         return Ok(false);
     }
     let mut trees = engine.versions.lock();
+    trees.end_pauses(engine.runtime.now_ns());
     if engine.remove_retired(&mut trees)? {
         return Ok(true);
     }
@@ -442,7 +447,7 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
                 Job::Collect(collect) => {
                     let backs_off =
                         backed_off::is_own_failure(&error) && !error.lacks_descriptors();
-                    collect.abandon(backs_off);
+                    collect.abandon(engine, backs_off.then_some(&error));
                     engine.scheduler.end_collecting();
                     backs_off
                 }

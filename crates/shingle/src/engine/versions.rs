@@ -346,16 +346,17 @@ impl VersionSet {
         });
     }
 
-    /// When the next backed-off move may be tried again, on the runtime's clock.
+    /// When the next backed-off job may be tried again, on the runtime's clock.
     pub(crate) fn next_retry_ns(&self) -> Option<u64> {
         let trees = self.lock();
-        trees.backed_off.iter().filter(|p| p.work.is_some()).map(|p| p.retry_ns).min()
+        trees.backed_off.iter().filter(|p| p.hold.is_some()).map(|p| p.retry_ns).min()
     }
 
-    /// The error that a backed-off move of `keyspace`, or of any keyspace, failed with.
+    /// The error that a backed-off job of `keyspace`, or of any keyspace, failed with.
     pub(crate) fn backed_off_error(&self, keyspace: Option<KeyspaceId>) -> Option<Error> {
         let trees = self.lock();
-        let concerns = |p: &&BackedOff| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
+        let is_of = |p: &BackedOff| keyspace.is_none_or(|keyspace| keyspace == p.keyspace);
+        let concerns = |p: &&BackedOff| p.is_failing() && is_of(p);
         trees.backed_off.iter().filter(concerns).map(|p| p.error.clone()).next()
     }
 

@@ -143,6 +143,86 @@ fn a_move_that_cannot_read_its_input_is_backed_off_and_others_go_on() {
     assert_eq!(db.iter().map(Result::unwrap).count(), 150);
 }
 
+/// A move that is only an edit can fail too: the manifest takes no more edits, and a new one cannot
+/// be created.
+#[test]
+fn a_move_whose_edit_cannot_be_written_is_backed_off() {
+    let store = MemStore::new(Arc::default());
+    let plan = Arc::new(FaultPlan::default());
+    let faulty = FaultyStore::new(Arc::new(store), plan.clone());
+    let runtime = stepped();
+    let db = open(Arc::new(faulty), runtime.clone(), |_| {});
+    db.put("key", "value").unwrap();
+    let of = |operation| Filter { operation: Some(operation), kind: Some(FileKind::Manifest) };
+    let no_space = Effect::NoSpace;
+    let filter = of(Operation::Append);
+    // The edit of the flush is written, and what proves it is not.
+    plan.add(Fault { filter, after: 1, is_sticky: false, effect: no_space });
+    db.flush().unwrap();
+    let filter = of(Operation::Create);
+    plan.add(Fault { filter, after: 0, is_sticky: true, effect: Effect::Io });
+    let before = plan.count(filter);
+    let error = db.compact().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(db.stats().backed_off.len(), 1);
+    for _ in 0..10 {
+        assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::Io);
+    }
+    assert_eq!(plan.count(filter), before + 1, "it was tried again without a pause");
+    plan.clear();
+    runtime.pass(1_000_000_000);
+    db.compact().unwrap();
+    assert!(db.stats().backed_off.is_empty());
+    assert!(db.events().iter().any(|line| line.contains("trivial_move")));
+}
+
+/// GC that failed is tried again after a pause, which doubles.
+#[test]
+fn garbage_whose_collection_failed_is_collected_later() {
+    for layout in ["log", "hashed"] {
+        let store = MemStore::new(Arc::default());
+        let plan = Arc::new(FaultPlan::default());
+        let faulty = FaultyStore::new(Arc::new(store), plan.clone());
+        let runtime = stepped();
+        let options = Options::new().values(layout).value_threshold_bytes(100).expert(|e| {
+            e.memtable_bytes = Some(8192);
+            e.values.segment_bytes = Some(4096);
+            e.values.log_segment_bytes = Some(4096);
+            e.values.reserved_ratio = Some(0.1);
+        });
+        let db = options.open_in(Arc::new(faulty), runtime.clone()).unwrap();
+        let filter = Filter { operation: Some(Operation::Open), kind: Some(FileKind::Value) };
+        plan.add(Fault { filter, after: 0, is_sticky: true, effect: Effect::Io });
+        for round in 0..10u64 {
+            for key in 0..50u64 {
+                db.put(key.to_be_bytes(), [round as u8; 300]).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        let error = db.wait_idle().unwrap_err();
+        assert_eq!((error.kind(), plan.failures() > 0), (ErrorKind::Io, true), "{error}");
+        let stats = db.stats();
+        assert!(!stats.backed_off.is_empty() && stats.values.collected.count == 0, "{layout}");
+        let failures = plan.failures();
+        db.wait_idle().unwrap_err();
+        assert_eq!(plan.failures(), failures, "{layout}: it was tried again without a pause");
+        let work = db.stats().backed_off.remove(0);
+        runtime.pass((work.retry_seconds * 1e9) as u64 + 1000);
+        db.wait_idle().unwrap_err();
+        assert!(db.stats().backed_off.iter().any(|again| again.failures > work.failures));
+
+        plan.clear();
+        runtime.pass(400_000_000_000);
+        db.wait_idle().unwrap();
+        let stats = db.stats();
+        assert!(stats.backed_off.is_empty() && stats.values.collected.count > 0, "{layout}");
+        let live_bytes = 50 * 300;
+        let total_bytes = stats.values.total_bytes - stats.values.retired_bytes;
+        assert!(total_bytes < 3 * live_bytes, "{layout}: {total_bytes} bytes of segments");
+        assert_eq!(db.iter().map(Result::unwrap).count(), 50);
+    }
+}
+
 /// A job syncs several tables together when they are complete. The tree has them afterwards.
 #[test]
 fn every_table_of_a_compaction_is_durable_when_the_tree_has_it() {

@@ -24,6 +24,7 @@ mod window;
 
 use super::segment_buffer::SegmentBuffer;
 use super::writers::ValueWriters;
+use crate::engine::backed_off::{Hold, Inputs};
 use crate::engine::core::Core;
 use crate::engine::memory::Buffers;
 use crate::engine::rewrite::Progress;
@@ -34,7 +35,7 @@ use crate::read::missing;
 use crate::span::{Span, span};
 use crate::value_stats::{Collected, ValueTimes};
 use base::key::SEQUENCE_MAX;
-use base::{Cause, FileId, Result, SequenceNumber};
+use base::{Cause, Error, FileId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
 use pointers::{Moved, Replacement};
 use record::RecordAt;
@@ -450,7 +451,10 @@ impl GcJob {
         self.install(core, changes.collect())?;
         self.report(core);
         let id = self.keyspace.id;
-        let version = core.versions.lock().keyspaces.get(&id).map(|tree| tree.version.clone());
+        let mut trees = core.versions.lock();
+        trees.forgive(id, &Inputs::Segments(self.collection.files.clone()));
+        let version = trees.keyspaces.get(&id).map(|tree| tree.version.clone());
+        drop(trees);
         let waiting_bytes = version.map_or(0, |v| core.unflushed_retired_bytes(id, &v));
         match waiting_bytes >= core.settings.log_bytes_max {
             true => core.commits.request_flush(id, sequence),
@@ -479,11 +483,16 @@ impl GcJob {
     }
 
     /// Gives up after a failure. Segments that are in the tree stay, provisional: GC reads them
-    /// later. `backs_off`: another try would fail again, so the job's segments stay claimed.
-    pub(crate) fn abandon(mut self: Box<Self>, backs_off: bool) {
-        self.is_backed_off = backs_off;
+    /// later. `own`: the failure concerns this job alone. Its segments stay claimed for a while.
+    pub(crate) fn abandon(mut self: Box<Self>, core: &Core, own: Option<&Error>) {
         if matches!(self.phase, Phase::Order | Phase::Move | Phase::List) {
             self.writers.remove_created();
+        }
+        if let Some(error) = own {
+            self.is_backed_off = true;
+            let segments = Inputs::Segments(self.collection.files.clone());
+            let (mut trees, now_ns) = (core.versions.lock(), core.runtime.now_ns());
+            trees.back_off(self.keyspace.id, Hold::Claim, segments, error.clone(), now_ns);
         }
     }
 }
