@@ -8,11 +8,13 @@
 //! Invariants:
 //! - A write that only deletes fails for lack of space only when the reserve is released.
 //! - A write that adds data never takes from the reserve.
+//! - The state is what the store was last asked for: one caller at a time asks.
 
 use crate::engine::events::Events;
 use crate::event::Event;
 use base::{EntryKind, Error, ErrorKind, Result};
 use media::FileStore;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use table::batch::WriteBatch;
 
@@ -29,7 +31,10 @@ const OUT: u8 = 2;
 /// What is kept free for one database.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
+    /// Changes under `asking`.
     state: AtomicU8,
+    /// Held while the store is asked.
+    asking: Mutex<()>,
     /// Bytes that the store was last asked to keep free.
     bytes: AtomicU64,
     next_refill_ns: AtomicU64,
@@ -56,9 +61,11 @@ impl Reserve {
     /// Work that must go on is out of space: releases the reserve. `true`: the reserve was whole,
     /// and the work may be tried again.
     pub(crate) fn release(&self, store: &dyn FileStore, events: &Events) -> bool {
-        if self.state.compare_exchange(WHOLE, OUT, Relaxed, Relaxed).is_err() {
+        let _asking = self.asking.lock();
+        if self.state.load(Relaxed) != WHOLE {
             return false;
         }
+        self.state.store(OUT, Relaxed);
         let message = "the medium is full: only deletions are accepted";
         let error = Error::new(ErrorKind::NoSpace, message);
         events.add(Event::SpaceReserveReleased { error });
@@ -67,6 +74,7 @@ impl Reserve {
 
     /// Has the store keep `bytes` free, or as much of that as is free.
     pub(crate) fn fill(&self, store: &dyn FileStore, events: &Events, bytes: u64) {
+        let _asking = self.asking.lock();
         self.bytes.store(bytes, Relaxed);
         let state = match set(store, bytes) {
             Ok(true) => WHOLE,
@@ -117,4 +125,101 @@ fn set(store: &dyn FileStore, bytes: u64) -> Result<bool> {
 pub(crate) fn only_deletes(batch: &WriteBatch) -> bool {
     let is_deletion = |kind| matches!(kind, EntryKind::Delete | EntryKind::DeleteRange);
     batch.iter().all(|operation| is_deletion(operation.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Threads;
+    use media::mem::MemStore;
+    use media::{
+        AppendFile, Capacity, FileHint, FileName, FileSummary, ReadFile, Space, StoreLock,
+    };
+    use std::sync::Arc;
+
+    /// A store that keeps a reserve.
+    struct Keeping {
+        inner: MemStore,
+        kept_bytes: AtomicU64,
+    }
+
+    impl Capacity for Keeping {
+        fn space(&self) -> Option<Space> {
+            None
+        }
+
+        fn set_reserve(&self, bytes: u64) -> Result<bool> {
+            std::thread::yield_now();
+            self.kept_bytes.store(bytes, Relaxed);
+            std::thread::yield_now();
+            Ok(true)
+        }
+    }
+
+    impl FileStore for Keeping {
+        fn ledger(&self) -> &Arc<base::Ledger> {
+            self.inner.ledger()
+        }
+
+        fn describe(&self) -> String {
+            self.inner.describe()
+        }
+
+        fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+            self.inner.create(name, hint)
+        }
+
+        fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
+            self.inner.extend(name, at, hint)
+        }
+
+        fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
+            self.inner.open(name, background)
+        }
+
+        fn remove(&self, name: FileName) -> Result<()> {
+            self.inner.remove(name)
+        }
+
+        fn list(&self) -> Result<Vec<FileSummary>> {
+            self.inner.list()
+        }
+
+        fn sync_names(&self) -> Result<()> {
+            self.inner.sync_names()
+        }
+
+        fn root(&self) -> Result<Option<Vec<u8>>> {
+            self.inner.root()
+        }
+
+        fn set_root(&self, root: &[u8]) -> Result<()> {
+            self.inner.set_root(root)
+        }
+
+        fn lock(&self) -> Result<StoreLock> {
+            self.inner.lock()
+        }
+
+        fn capacity(&self) -> Option<&dyn Capacity> {
+            Some(self)
+        }
+    }
+
+    #[test]
+    fn the_reserve_counts_as_whole_only_while_the_store_keeps_it() {
+        let kept_bytes = AtomicU64::new(0);
+        let store = Arc::new(Keeping { inner: MemStore::new(Arc::default()), kept_bytes });
+        let events = Events::new(store.clone(), Arc::new(Threads::new()), None);
+        for round in 0..2000 {
+            let reserve = Reserve::default();
+            reserve.begin();
+            std::thread::scope(|scope| {
+                scope.spawn(|| reserve.fill(&*store, &events, 7));
+                scope.spawn(|| reserve.release(&*store, &events));
+            });
+            let kept_bytes = if reserve.is_out() { 0 } else { 7 };
+            assert_eq!(store.kept_bytes.load(Relaxed), kept_bytes, "round {round}");
+        }
+    }
 }
