@@ -182,11 +182,26 @@ fn zoned(
 
 /// Finds the superblock by any of its copies. `Incompatible` where there is none.
 pub fn find(port: &Port) -> Result<Superblock> {
+    let message = "no superblock was found: this file or disk was not formatted as a store";
+    let none = || Error::new(ErrorKind::Incompatible, message).in_file(port.describe());
+    search(port)?.ok_or_else(none)
+}
+
+/// The superblock, by any of its copies; `None` on a device that holds no store. An error where a
+/// store is, or may be, that cannot be opened.
+pub fn search(port: &Port) -> Result<Option<Superblock>> {
     let geometry = port.geometry();
     let mut sector = vec![0; geometry.sector_bytes as usize];
+    let mut damaged = None;
     for place in copies_of_any_version(&geometry) {
         port.salvage(place, &mut sector, Cause::Recovery)?;
-        let Some(found) = Superblock::decode(&sector)? else { continue };
+        let decoded = Superblock::decode(&sector);
+        let Some(found) = decoded.map_err(|error| error.in_file(port.describe()))? else {
+            if sector.starts_with(&MAGIC) {
+                damaged.get_or_insert(place);
+            }
+            continue;
+        };
         if (found.sector_bytes, found.capacity_bytes)
             != (geometry.sector_bytes, geometry.capacity_bytes)
         {
@@ -199,14 +214,13 @@ pub fn find(port: &Port) -> Result<Superblock> {
             );
             return Err(Error::new(ErrorKind::Incompatible, message).in_file(port.describe()));
         }
-        return Ok(found);
+        return Ok(Some(found));
     }
-    Err(not_formatted(port))
-}
-
-fn not_formatted(port: &Port) -> Error {
-    let message = "no superblock was found: this file or disk was not formatted as a store";
-    Error::new(ErrorKind::Incompatible, message).in_file(port.describe())
+    damaged.map_or(Ok(None), |place| {
+        let message = "every copy of the superblock is damaged, or the device had sectors of \
+                       another size when it was formatted";
+        Err(Error::corruption(port.describe(), place, message))
+    })
 }
 
 /// All places at which a copy stands.

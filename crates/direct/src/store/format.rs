@@ -19,12 +19,13 @@ pub struct FormatOptions {
     pub unit_bytes: u64,
     /// A number that no other store has; drawn by the caller.
     pub store: u64,
-    /// Format although a store is on the device. It is lost.
+    /// Format although a store is on the device, or may be. It is lost.
     pub force: bool,
 }
 
-/// Makes an empty store on `device`. `AlreadyExists` if there is one and [`FormatOptions::force`]
-/// is off; `Unsupported` if the placement cannot work on such a device.
+/// Makes an empty store on `device`. `AlreadyExists` if there is one, even one that this program
+/// cannot open, and [`FormatOptions::force`] is off; `Unsupported` if the placement cannot work on
+/// such a device.
 pub fn format(
     device: Arc<dyn BlockDevice>,
     ledger: Arc<Ledger>,
@@ -45,9 +46,8 @@ pub(super) fn format_as(
     placement::find(&options.placement, &geometry)?;
     let places = Places::of(&geometry, version)?;
     let port = Port::new(device, ledger, false);
-    if !options.force && superblock::find(&port).is_ok() {
-        let message = "the device is formatted already; formatting it again loses what is on it";
-        return Err(Error::new(ErrorKind::AlreadyExists, message).in_file(port.describe()));
+    if !options.force {
+        check_holds_none(&port)?;
     }
     let superblock = Superblock {
         version,
@@ -79,4 +79,24 @@ pub(super) fn format_as(
     // Generation 0 stands for none.
     catalogue.take_number();
     Journal::new(superblock, &places).write(&port, &catalogue, &[])
+}
+
+/// Refuses a device that holds a store, or of which that cannot be told.
+fn check_holds_none(port: &Port) -> Result<()> {
+    let loses = "formatting it loses what is on it, and takes `force`";
+    let (kind, message) = match superblock::search(port) {
+        Ok(None) => return Ok(()),
+        Ok(Some(_)) => {
+            (ErrorKind::AlreadyExists, format!("the device is formatted already; {loses}"))
+        }
+        // The device was not read, so nothing is known of it.
+        Err(error) if error.kind() == ErrorKind::Io => {
+            (ErrorKind::Io, format!("the device may hold a store; {loses}: {error}"))
+        }
+        Err(error) => {
+            let message = format!("the device holds a store that does not open; {loses}: {error}");
+            (ErrorKind::AlreadyExists, message)
+        }
+    };
+    Err(Error::new(kind, message).in_file(port.describe()))
 }

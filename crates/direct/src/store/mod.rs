@@ -10,6 +10,8 @@
 mod check;
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod damage_tests;
 mod format;
 mod inner;
 mod reclaim;

@@ -96,27 +96,27 @@ fn conforms() {
     }
 }
 
-const LOG: FileHint = FileHint::NONE;
-const TABLE: FileHint = FileHint { background: true, ..LOG };
+pub(super) const LOG: FileHint = FileHint::NONE;
+pub(super) const TABLE: FileHint = FileHint { background: true, ..LOG };
 
-fn name(id: u64) -> FileName {
+pub(super) fn name(id: u64) -> FileName {
     FileName::table(base::FileId(id))
 }
 
-fn content(seed: u64, len: usize) -> Vec<u8> {
+pub(super) fn content(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Random::new(seed).fill(&mut bytes);
     bytes
 }
 
-fn read(store: &DirectStore, id: u64) -> Result<Vec<u8>> {
+pub(super) fn read(store: &DirectStore, id: u64) -> Result<Vec<u8>> {
     let file = FileStore::open(store, name(id), false)?;
     let mut bytes = vec![0; file.len()? as usize];
     file.read_at(0, &mut bytes, Cause::Get)?;
     Ok(bytes)
 }
 
-fn put(store: &DirectStore, id: u64, hint: &FileHint, bytes: &[u8]) -> Result<()> {
+pub(super) fn put(store: &DirectStore, id: u64, hint: &FileHint, bytes: &[u8]) -> Result<()> {
     let mut file = store.create(name(id), hint)?;
     file.append(bytes, Cause::Flush)?;
     file.sync(Cause::Flush)
@@ -568,39 +568,6 @@ fn a_file_in_two_zones_is_read_where_its_halves_are_after_one_is_moved() {
         assert!(moved.write_bytes > 0, "{placement}");
         assert!(read(&store, 2).unwrap() == content(2, 900_000), "{placement}");
     }
-}
-
-#[test]
-fn any_one_superblock_copy_is_enough_and_check_names_the_others() {
-    let device = formatted("ext4-like", 32 << 20);
-    put(&open(&device), 1, &TABLE, b"kept").unwrap();
-    let layout = open(&device).layout();
-    for place in [0, layout.metadata[0].start, (32 << 20) - 512] {
-        device.overwrite(place, &[0xff; 512]);
-    }
-    let store = open(&device);
-    assert_eq!(read(&store, 1).unwrap(), b"kept");
-    assert_eq!(store.check(&mut |_| {}).unwrap().problems.len(), 3);
-    drop(store);
-    device.overwrite(layout.metadata[1].start, &[0xff; 512]);
-    let options = DirectOptions::default();
-    let error = DirectStore::open(device, Arc::default(), options).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Incompatible);
-}
-
-#[test]
-fn a_damaged_durable_block_of_metadata_is_not_taken_for_a_torn_one() {
-    let device = formatted("ext4-like", 32 << 20);
-    let store = open(&device);
-    for id in 0..5 {
-        put(&store, id, &TABLE, b"x").unwrap();
-    }
-    let area = store.layout().metadata[1];
-    drop(store);
-    // Superblock, snapshot, its confirmation, then a block for each sync: the third of them.
-    device.overwrite(area.start + 5 * 512 + 100, &[0xff; 8]);
-    let error = DirectStore::open(device, Arc::default(), DirectOptions::default()).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Corruption);
 }
 
 #[test]
