@@ -16,7 +16,7 @@
 //! of an older epoch, over which a snapshot was being written when power was lost.
 
 use crate::extent::Extent;
-use crate::port::Port;
+use crate::port::{Port, Unread};
 use crate::record::{Catalogue, Record};
 use crate::superblock::{Places, Superblock};
 use base::checksum::hash64_seeded;
@@ -72,6 +72,8 @@ struct Replay {
     /// The snapshot was flushed, or the version of the store does not tell.
     is_confirmed: bool,
     damage: Option<Damage>,
+    /// The device failed to read the place at which the next block would be.
+    unread: Option<Unread>,
 }
 
 /// A block that was durable and cannot be read.
@@ -102,13 +104,20 @@ impl Journal {
         let second = replay(port, &superblock, places.areas[1])?;
         let epoch = first.epoch.max(second.epoch);
         let Some(newest) = newest(&first, &second) else {
+            if let Some(unread) = first.unread.or(second.unread) {
+                return Err(unreadable(port, unread));
+            }
             let message = "neither metadata area holds a complete snapshot";
             let place = places.areas[0].start;
             return Err(Error::corruption(port.describe(), place, message));
         };
-        let areas = [first, second];
+        let mut areas = [first, second];
+        let truth = areas[newest].epoch;
+        if let Some(area) = areas.iter_mut().find(|area| area.may_hide(truth, &superblock)) {
+            return Err(unreadable(port, area.unread.take().unwrap_or_default()));
+        }
         let mut damages = areas.iter().filter_map(|area| area.damage.as_ref());
-        if let Some(damage) = damages.find(|damage| damage.epoch >= areas[newest].epoch) {
+        if let Some(damage) = damages.find(|damage| damage.epoch >= truth) {
             let sequence = damage.sequence;
             let message = format!("a durable metadata block, number {sequence}, cannot be read");
             return Err(Error::corruption(port.describe(), damage.place, message));
@@ -254,6 +263,32 @@ impl Journal {
     }
 }
 
+impl Replay {
+    /// Whether a durable block of epoch `truth` or a newer one may be where the device failed to
+    /// read. Behind the first block of a snapshot that was relied on, another one tells its epoch:
+    /// only if more than one sector is bad, they may hide both.
+    fn may_hide(&self, truth: u64, superblock: &Superblock) -> bool {
+        let sector_bytes = u64::from(superblock.sector_bytes);
+        self.unread.as_ref().is_some_and(|unread| {
+            let hides_all = unread.bytes() > sector_bytes || !superblock.confirms_snapshots();
+            let is_known = self.epoch > 0;
+            let is_damaged = self.damage.as_ref().is_some_and(|damage| damage.epoch >= truth);
+            is_damaged || if is_known { self.epoch >= truth } else { hides_all }
+        })
+    }
+}
+
+/// What an opening says that would have to guess what the bad sectors hold.
+fn unreadable(port: &Port, unread: Unread) -> Error {
+    let cause = unread.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
+    let message = format!(
+        "the device fails to read {} bytes of metadata, which no other copy has; opening without \
+         them could lose synced changes{cause}",
+        unread.bytes()
+    );
+    Error::new(ErrorKind::Io, message).in_file(port.describe())
+}
+
 /// Which of the areas is the truth; `None` if none holds a complete snapshot.
 fn newest(first: &Replay, second: &Replay) -> Option<usize> {
     let areas = [first, second];
@@ -262,6 +297,16 @@ fn newest(first: &Replay, second: &Replay) -> Option<usize> {
     let complete = [0, 1].into_iter().filter(|index| areas[*index].is_complete);
     // Without a confirmed one, the newer one was never relied on.
     confirmed.max_by_key(by_epoch).or_else(|| complete.min_by_key(by_epoch))
+}
+
+/// Bytes of the block that seems to begin at the start of `bytes`.
+fn block_bytes(bytes: &[u8], superblock: &Superblock) -> Option<u64> {
+    let mut head = Reader::new(bytes);
+    if head.u32()? != MAGIC {
+        return None;
+    }
+    let bytes = HEAD_BYTES as u64 + u64::from(head.u32()?);
+    Some(bytes.next_multiple_of(u64::from(superblock.sector_bytes)))
 }
 
 /// The block at the start of `bytes`, which lie at `position`; `None` if there is none of `epoch`.
@@ -274,9 +319,7 @@ fn decode(bytes: &[u8], position: u64, superblock: &Superblock) -> Option<(u64, 
     let store = head.u64()?;
     let (epoch, sequence, durable) = (head.u64()?, head.u64()?, head.u64()?);
     let (previous, hash) = (head.u64()?, head.u64()?);
-    let sector_bytes = superblock.sector_bytes as usize;
-    let block_bytes = HEAD_BYTES.checked_add(payload_bytes)?.next_multiple_of(sector_bytes);
-    let block = bytes.get(..block_bytes)?;
+    let block = bytes.get(..block_bytes(bytes, superblock)? as usize)?;
     if store != superblock.store {
         return None;
     }
@@ -290,21 +333,28 @@ fn decode(bytes: &[u8], position: u64, superblock: &Superblock) -> Option<(u64, 
     while !reader.is_empty() {
         records.push(Record::decode(&mut reader)?);
     }
-    let bytes = block_bytes as u64;
+    let bytes = block.len() as u64;
     Some((epoch, Block { sequence, durable, previous, hash, bytes, records }))
 }
 
 /// Reads an area: the snapshot, and the blocks after it as far as they chain.
 fn replay(port: &Port, superblock: &Superblock, area: Extent) -> Result<Replay> {
     let sector_bytes = port.sector_bytes();
-    let mut bytes = vec![0; area.bytes as usize];
+    let (mut bytes, mut unread) = (vec![0; area.bytes as usize], Unread::default());
     for (index, piece) in bytes.chunks_mut(1 << 20).enumerate() {
-        port.salvage(area.start + (index << 20) as u64, piece, Cause::Recovery)?;
+        let place = area.start + (index << 20) as u64;
+        unread.extend(port.salvage(place, piece, Cause::Recovery)?);
     }
     let at = |offset: u64| bytes.get(offset as usize..).unwrap_or_default();
     let catalogue = Catalogue::default();
-    let mut replay =
-        Replay { epoch: 0, catalogue, is_complete: false, is_confirmed: false, damage: None };
+    let mut replay = Replay {
+        epoch: 0,
+        catalogue,
+        is_complete: false,
+        is_confirmed: false,
+        damage: None,
+        unread: None,
+    };
     let mut snapshot_blocks = None;
     let (mut offset, mut sequence, mut previous) = (sector_bytes, 0, 0);
     while let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock) {
@@ -327,6 +377,10 @@ fn replay(port: &Port, superblock: &Superblock, area: Extent) -> Result<Replay> 
     // Whether a block behind the first unreadable one knows that one as durable: of its epoch, or
     // of a newer one, of which then nothing is found at the beginning.
     let place = area.start + offset;
+    let block_bytes = block_bytes(at(offset), superblock).unwrap_or(sector_bytes);
+    if unread.overlaps(Extent { start: place, bytes: block_bytes }) {
+        replay.unread = Some(unread);
+    }
     while offset + sector_bytes <= area.bytes {
         if let Some((epoch, block)) = decode(at(offset), area.start + offset, superblock) {
             let sequence = if epoch == replay.epoch { sequence } else { 0 };

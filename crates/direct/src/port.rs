@@ -5,10 +5,45 @@
 //! - After a failed flush, or a failed write of metadata, nothing becomes durable any more: a later
 //!   flush may succeed without having written.
 
+use crate::extent::Extent;
 use base::{Cause, Error, ErrorKind, Ledger, Result};
 use media::block::{BlockDevice, Geometry, Moved, Zone, ZoneState};
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// After this many bad sectors in one range, the rest of it is not tried: a device that fails
+/// takes seconds for each.
+const UNREAD_SECTORS_MAX: u64 = 64;
+
+/// Sectors that the device failed to read.
+#[derive(Debug, Default)]
+pub struct Unread {
+    extents: Vec<Extent>,
+    /// The first failure.
+    pub error: Option<Error>,
+}
+
+impl Unread {
+    fn add(&mut self, extent: Extent, error: Error) {
+        self.extents.push(extent);
+        self.error.get_or_insert(error);
+    }
+
+    /// Takes those of another range in.
+    pub fn extend(&mut self, other: Unread) {
+        self.extents.extend(other.extents);
+        self.error = self.error.take().or(other.error);
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.extents.iter().map(|extent| extent.bytes).sum()
+    }
+
+    /// Whether any of `range` was not read.
+    pub fn overlaps(&self, range: Extent) -> bool {
+        self.extents.iter().any(|extent| extent.overlaps(range))
+    }
+}
 
 /// A device with the ledger of its store.
 pub struct Port {
@@ -77,9 +112,22 @@ impl Port {
         Ok(())
     }
 
-    /// Reads what can be read: sectors that are damaged become zeros, and so does what lies behind
-    /// the write pointer of a zone, which strict devices refuse to read.
-    pub fn salvage(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+    /// Reads what can be read: other sectors become zeros. Damaged ones do, and what lies behind
+    /// the write pointer of a zone, which strict devices refuse to read. Sectors that the device
+    /// failed to read are returned: what they hold is not known.
+    pub fn salvage(&self, offset: u64, into: &mut [u8], cause: Cause) -> Result<Unread> {
+        let mut unread = Unread::default();
+        self.salvage_into(offset, into, cause, &mut unread)?;
+        Ok(unread)
+    }
+
+    fn salvage_into(
+        &self,
+        offset: u64,
+        into: &mut [u8],
+        cause: Cause,
+        unread: &mut Unread,
+    ) -> Result<()> {
         let written_bytes = match self.zone(offset)? {
             Some(zone) if !matches!(zone.state, ZoneState::Conventional | ZoneState::Full) => {
                 zone.write_pointer.saturating_sub(offset).min(into.len() as u64)
@@ -91,19 +139,28 @@ impl Port {
         if into.is_empty() {
             return Ok(());
         }
-        match self.read(offset, into, cause) {
-            Err(error) if error.kind() == ErrorKind::Corruption => {}
-            result => return result,
-        }
-        let sector_bytes = self.sector_bytes() as usize;
-        if into.len() <= sector_bytes {
+        let sector_bytes = self.sector_bytes();
+        let is_given_up = unread.bytes() >= UNREAD_SECTORS_MAX * sector_bytes;
+        let error = match unread.error.clone().filter(|_| is_given_up) {
+            Some(error) => error,
+            None => match self.read(offset, into, cause) {
+                Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
+                    error
+                }
+                result => return result,
+            },
+        };
+        if is_given_up || into.len() as u64 <= sector_bytes {
+            if error.kind() == ErrorKind::Io {
+                unread.add(Extent { start: offset, bytes: into.len() as u64 }, error);
+            }
             into.fill(0);
             return Ok(());
         }
-        let half = (into.len() / sector_bytes / 2).max(1) * sector_bytes;
-        let (first, second) = into.split_at_mut(half);
-        self.salvage(offset, first, cause)?;
-        self.salvage(offset + half as u64, second, cause)
+        let half = (into.len() as u64 / sector_bytes / 2).max(1) * sector_bytes;
+        let (first, second) = into.split_at_mut(half as usize);
+        self.salvage_into(offset, first, cause, unread)?;
+        self.salvage_into(offset + half, second, cause, unread)
     }
 
     pub fn prefetch(&self, offset: u64, bytes: u64) {

@@ -4,7 +4,7 @@
 //! that any one is found without the others. See `docs/format/direct.md`.
 
 use crate::extent::Extent;
-use crate::port::Port;
+use crate::port::{Port, Unread};
 use base::checksum::hash64_seeded;
 use base::coding::{Reader, push_bytes};
 use base::{Cause, Error, ErrorKind, Result};
@@ -188,13 +188,13 @@ pub fn find(port: &Port) -> Result<Superblock> {
 }
 
 /// The superblock, by any of its copies; `None` on a device that holds no store. An error where a
-/// store is, or may be, that cannot be opened.
+/// store is, or may be, that cannot be opened; `Io` if no copy is good and one cannot be read.
 pub fn search(port: &Port) -> Result<Option<Superblock>> {
     let geometry = port.geometry();
     let mut sector = vec![0; geometry.sector_bytes as usize];
-    let mut damaged = None;
+    let (mut damaged, mut unread) = (None, Unread::default());
     for place in copies_of_any_version(&geometry) {
-        port.salvage(place, &mut sector, Cause::Recovery)?;
+        unread.extend(port.salvage(place, &mut sector, Cause::Recovery)?);
         let decoded = Superblock::decode(&sector);
         let Some(found) = decoded.map_err(|error| error.in_file(port.describe()))? else {
             if sector.starts_with(&MAGIC) {
@@ -215,6 +215,10 @@ pub fn search(port: &Port) -> Result<Option<Superblock>> {
             return Err(Error::new(ErrorKind::Incompatible, message).in_file(port.describe()));
         }
         return Ok(Some(found));
+    }
+    if let Some(error) = unread.error {
+        let message = format!("no copy of the superblock can be read, or is good: {error}");
+        return Err(Error::new(ErrorKind::Io, message).in_file(port.describe()));
     }
     damaged.map_or(Ok(None), |place| {
         let message = "every copy of the superblock is damaged, or the device had sectors of \

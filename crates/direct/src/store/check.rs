@@ -92,7 +92,7 @@ impl DirectStore {
                         }
                     }
                     Ok(()) => {}
-                    Err(error) if error.kind() == ErrorKind::Corruption => {
+                    Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                         report.problems.push(format!("{}: {error}", node.name));
                     }
                     Err(error) => return Err(error),

@@ -1,6 +1,7 @@
 //! From a device to a store: metadata, the frames of logs, and what is in use.
 
 use super::inner::{DirectOptions, Inner, State, rewrites_sectors};
+use super::write::cut_pieces;
 use crate::extent::Extent;
 use crate::frame::{self, FRAME_BYTES};
 use crate::journal::Journal;
@@ -150,7 +151,8 @@ fn written_bytes(port: &Port, start: u64) -> Result<u64> {
 
 /// Adds what the frames of a part hold below `limit`; returns the bytes of the part up to its last
 /// frame. Sectors between frames that hold none become holes: they were lost, and the reader of the
-/// file decides what that means.
+/// file decides what that means. A sector behind a frame that the device fails to read may be the
+/// next one: it stays a part of the file, whose reader meets the same failure.
 fn read_frames(
     port: &Port,
     store: u64,
@@ -163,25 +165,36 @@ fn read_frames(
     let capacity = port.geometry().capacity_bytes;
     let end = part.start.saturating_add(part.bytes).min(capacity);
     let (mut offset, mut used_end) = (part.start, part.start);
-    let mut bytes = Vec::new();
+    let (mut bytes, mut unread_from) = (Vec::new(), None);
     while offset < end {
         bytes.resize((end - offset).min(READ_BYTES) as usize, 0);
         bytes.truncate(bytes.len() - bytes.len() % sector_bytes as usize);
         if bytes.is_empty() {
             break;
         }
-        port.salvage(offset, &mut bytes, Cause::Recovery)?;
+        let unread = port.salvage(offset, &mut bytes, Cause::Recovery)?;
         for (index, sector) in bytes.chunks(sector_bytes as usize).enumerate() {
+            let device = offset + index as u64 * sector_bytes;
+            let most_bytes = payload.min(limit.saturating_sub(state.tail_start()));
+            let is_unread = unread.overlaps(Extent { start: device, bytes: sector_bytes });
+            if is_unread && device == used_end && most_bytes > 0 {
+                unread_from.get_or_insert(state.tail_start());
+                state.push_piece(device, most_bytes, sector_bytes, payload);
+                used_end = device + sector_bytes;
+            }
             let found = frame::decode(sector, store);
             let Some(found) = found.filter(|frame| frame.generation == part.generation) else {
                 continue;
             };
+            if unread_from.is_some_and(|from| found.logical >= from) {
+                cut_pieces(state, found.logical);
+                unread_from = None;
+            }
             let place = state.tail_start();
             if found.logical < place || found.logical >= limit {
                 continue;
             }
             state.push_hole(found.logical - place);
-            let device = offset + index as u64 * sector_bytes;
             let count = found.bytes.min(limit - found.logical);
             state.push_piece(device, count, sector_bytes, payload);
             used_end = device + sector_bytes;

@@ -257,7 +257,7 @@ impl Writer {
 }
 
 /// Keeps the pieces below `at`.
-fn cut_pieces(file: &mut NodeState, at: u64) {
+pub(super) fn cut_pieces(file: &mut NodeState, at: u64) {
     file.pieces.retain(|piece| piece.logical < at);
     if let Some(last) = file.pieces.last_mut() {
         last.bytes = last.bytes.min(at - last.logical);

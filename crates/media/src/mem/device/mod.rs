@@ -9,6 +9,7 @@
 //! 5. Discarded bytes are noise at once, and durably so.
 //! 6. After a failed flush, the pending writes are lost at power loss even if a later flush
 //!    succeeds; until then reads see them.
+//! 7. A sector that went bad fails reads with `Io` until it is written again.
 //!
 //! A shingled medium ([`Overwrite::DestroysDownstream`]) destroys what the geometry lets it
 //! destroy, all of it; reading that is a `Corruption` error. A zoned one refuses what breaks its
@@ -28,6 +29,7 @@ use crate::block::{BlockDevice, DeviceLock, Geometry, Moved, Overwrite, Zone, Zo
 use base::{Cause, Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use plate::Plate;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -132,6 +134,8 @@ struct State {
     is_stopped: bool,
     is_locked: bool,
     fails_next_flush: bool,
+    /// First bytes of sectors that went bad.
+    bad_sectors: BTreeSet<u64>,
 }
 
 impl State {
@@ -246,6 +250,13 @@ impl MemDevice {
         self.state.lock().fails_next_flush = true;
     }
 
+    /// Lets the sectors of a range go bad: see sentence 7. Images have none of them.
+    pub fn make_bad(&self, offset: u64, bytes: u64) {
+        let mut state = self.state.lock();
+        let sector_bytes = state.medium.geometry.sector_bytes as usize;
+        state.bad_sectors.extend((offset..offset + bytes).step_by(sector_bytes));
+    }
+
     /// What the device received: the other side of a ledger.
     pub fn raw(&self) -> RawTraffic {
         self.state.lock().raw
@@ -276,6 +287,10 @@ impl BlockDevice for MemDevice {
         state.check_running()?;
         let bytes = into.len() as u64;
         state.check_range(offset, bytes)?;
+        if let Some(sector) = state.bad_sectors.range(offset..offset + bytes).next() {
+            let error = Error::new(ErrorKind::Io, "cannot read: the sector is bad");
+            return Err(error.in_file(self.title.as_ref()).at(*sector));
+        }
         if let Some(sector) = state.medium.plate.first_destroyed(offset..offset + bytes) {
             let message = "the sector was destroyed by a write before it";
             return Err(Error::corruption(self.title.as_ref(), sector, message));
@@ -291,6 +306,7 @@ impl BlockDevice for MemDevice {
         state.check_range(offset, count)?;
         state.check_zone(offset, count)?;
         state.request()?;
+        state.bad_sectors.retain(|sector| !(offset..offset + count).contains(sector));
         state.change(Change::Write(offset, bytes.into()));
         if let Some(zone) = state.medium.sequential_zone_of(offset) {
             state.opened(zone);
