@@ -165,3 +165,42 @@ fn a_bad_sector_of_a_file_fails_its_readers_alone() {
         }
     }
 }
+
+/// The bad sector failed every later write that needed space, and what had been moved before it was
+/// neither in its old place nor in its new one for the metadata.
+#[test]
+fn a_bad_sector_does_not_stop_others_from_being_moved() {
+    for placement in ["zones", "zones-only"] {
+        let device = formatted(placement, 12 << 20);
+        let store = open(&device);
+        let long_lived = |id: u64| id.is_multiple_of(8);
+        let mut ids = Vec::new();
+        for id in 0..400 {
+            if put(&store, id, &TABLE, &content(id, 100_000)).is_err() {
+                break;
+            }
+            ids.push(id);
+        }
+        for &id in ids.iter().filter(|id| !long_lived(**id)) {
+            store.remove(name(id)).unwrap();
+        }
+        store.sync_names().unwrap();
+        // The only one that is left in its zone, so that this zone is the first to be emptied.
+        let bad = store.layout().files.swap_remove(2);
+        device.make_bad(bad.extents[0].start + 2048, 512);
+        let bad_id = bad.name.id.0;
+        let added: Vec<u64> = (1000..1060).collect();
+        for &id in &added {
+            put(&store, id, &TABLE, &content(id, 100_000)).unwrap();
+        }
+        let moved = store.ledger().snapshot().cause(Cause::Reclaim);
+        assert!(moved.write_bytes > 0, "{placement}");
+        drop(store);
+        let store = open(&device);
+        let kept = ids.into_iter().filter(|id| long_lived(*id) && *id != bad_id).chain(added);
+        for id in kept {
+            assert!(read(&store, id).unwrap() == content(id, 100_000), "{placement} {id}");
+        }
+        assert_eq!(read(&store, bad_id).unwrap_err().kind(), ErrorKind::Io, "{placement}");
+    }
+}

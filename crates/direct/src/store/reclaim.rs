@@ -11,6 +11,14 @@ use std::sync::Arc;
 /// Bytes moved at a time.
 const COPY_BYTES: u64 = 1 << 20;
 
+/// A copy of what `node` holds as its extent number `index`.
+struct Copy {
+    node: Arc<Node>,
+    index: usize,
+    from: Held,
+    to: Extent,
+}
+
 impl Inner {
     /// Moves everything out of the range that gives back most space. False if there is none, or no
     /// space to move it to.
@@ -31,74 +39,95 @@ impl Inner {
             if movable != live_bytes {
                 continue;
             }
-            let mut left = Vec::new();
-            for node in nodes.iter().filter(|node| held_in(node) > 0) {
-                match self.move_out(state, node, range, &mut left) {
-                    Err(error) if error.kind() == ErrorKind::NoSpace => break,
-                    result => result?,
-                }
+            let mut copies = Vec::new();
+            if let Err(error) = self.copy_out(state, &nodes, range, &mut copies) {
+                copies.iter().for_each(|copy| state.placement.free(copy.to));
+                return Err(error);
             }
-            // The copies first: power loss may keep metadata and lose what was written before it.
-            self.port.flush(Cause::Reclaim)?;
+            if copies.is_empty() {
+                continue;
+            }
+            for copy in &copies {
+                relocate(copy);
+                state.queue_file(&copy.node);
+            }
+            let left = copies.iter().map(|copy| copy.from.extent);
+            let left_bytes: u64 = left.clone().map(|extent| extent.bytes).sum();
+            self.freed.lock().extend(left);
             self.commit(state, Some(Cause::Reclaim))?;
-            let is_won = left.iter().map(|extent| extent.bytes).sum::<u64>() == live_bytes;
-            self.give_back(state, left)?;
-            if is_won {
+            if left_bytes == live_bytes {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Moves what `node` holds in `range`; `left` collects where it was.
-    fn move_out(
+    /// Copies what `nodes` hold in `range`, as far as there is space, and makes the copies durable.
+    /// Until then no record may name them: power loss may keep metadata and lose what was written
+    /// before it.
+    fn copy_out(
         &self,
         state: &mut State,
-        node: &Node,
+        nodes: &[Arc<Node>],
         range: Extent,
-        left: &mut Vec<Extent>,
+        copies: &mut Vec<Copy>,
     ) -> Result<()> {
-        let count = node.shared().held.len();
-        for index in 0..count {
-            let Some(held) = node.shared().held.get(index).copied() else { break };
-            if held.extent.bytes == 0 || !range.contains(held.extent) {
-                continue;
+        for node in nodes {
+            let all: Vec<Held> = node.shared().held.clone();
+            let is_in_range = |held: &Held| held.extent.bytes > 0 && range.contains(held.extent);
+            for (index, from) in all.into_iter().enumerate().filter(|(_, held)| is_in_range(held)) {
+                let bytes = from.extent.bytes;
+                let request = Request {
+                    wanted_bytes: bytes,
+                    now_bytes: bytes,
+                    least_bytes: bytes,
+                    is_log: node.is_log,
+                    is_reclaim: true,
+                    avoid: range,
+                    ..Request::default()
+                };
+                let to = match self.allocate(state, &request) {
+                    Err(error) if error.kind() == ErrorKind::NoSpace => return self.flush(copies),
+                    result => result?,
+                };
+                let copied = self.copy(from.extent, to);
+                let is_copied = matches!(copied, Ok(true));
+                if is_copied {
+                    copies.push(Copy { node: node.clone(), index, from, to });
+                }
+                self.close_extent(state, to, if is_copied { bytes } else { 0 })?;
+                copied?;
             }
-            let bytes = held.extent.bytes;
-            let request = Request {
-                wanted_bytes: bytes,
-                now_bytes: bytes,
-                least_bytes: bytes,
-                is_log: node.is_log,
-                is_reclaim: true,
-                avoid: range,
-                ..Request::default()
-            };
-            let to = self.allocate(state, &request)?;
-            self.copy(held.extent, to)?;
-            self.close_extent(state, to, bytes)?;
-            relocate(node, index, held, to);
-            state.queue_file(node);
-            left.push(held.extent);
         }
-        Ok(())
+        self.flush(copies)
     }
 
-    fn copy(&self, from: Extent, to: Extent) -> Result<()> {
+    fn flush(&self, copies: &[Copy]) -> Result<()> {
+        if copies.is_empty() { Ok(()) } else { self.port.flush(Cause::Reclaim) }
+    }
+
+    /// False if the device fails to read `from`, which stays where it is.
+    fn copy(&self, from: Extent, to: Extent) -> Result<bool> {
         let mut done = 0;
         let mut bytes = Vec::new();
         while done < from.bytes {
             bytes.resize((from.bytes - done).min(COPY_BYTES) as usize, 0);
-            self.port.read(from.start + done, &mut bytes, Cause::Reclaim)?;
+            match self.port.read(from.start + done, &mut bytes, Cause::Reclaim) {
+                Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
+                    return Ok(false);
+                }
+                result => result?,
+            }
             self.port.write(to.start + done, &bytes, Cause::Reclaim)?;
             done += bytes.len() as u64;
         }
-        Ok(())
+        Ok(true)
     }
 }
 
-/// The file finds what it held at `held` in `to`.
-fn relocate(node: &Node, index: usize, held: Held, to: Extent) {
+/// The file finds what it held in the copy.
+fn relocate(copy: &Copy) {
+    let Copy { node, index, from: held, to } = copy;
     let mut file = node.exclusive();
     for piece in &mut file.pieces {
         let is_moved = piece.device != HOLE
@@ -108,7 +137,7 @@ fn relocate(node: &Node, index: usize, held: Held, to: Extent) {
             piece.device = to.start + (piece.device - held.extent.start);
         }
     }
-    if let Some(place) = file.held.get_mut(index) {
+    if let Some(place) = file.held.get_mut(*index) {
         place.extent.start = to.start;
     }
 }
