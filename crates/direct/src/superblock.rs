@@ -268,8 +268,14 @@ mod tests {
 
     fn area_bytes(capacity_bytes: u64, version: u32) -> u64 {
         let overwrite = Overwrite::InPlace;
-        let geometry =
-            Geometry { sector_bytes: 4096, capacity_bytes, overwrite, band_bytes: 0, zones: None };
+        let geometry = Geometry {
+            sector_bytes: 4096,
+            atomic_bytes: 4096,
+            capacity_bytes,
+            overwrite,
+            band_bytes: 0,
+            zones: None,
+        };
         Places::of(&geometry, version).unwrap().areas[0].bytes
     }
 

@@ -5,8 +5,8 @@
 //!
 //! Invariants that every device keeps:
 //! - Requests begin and end at sector boundaries; a request past the end is an error.
-//! - A completed write may be lost, torn at a sector, or overtaken by a later one until
-//!   [`BlockDevice::flush`] returned.
+//! - A completed write may be lost, torn ([`Geometry::atomic_bytes`]), or overtaken by a later one
+//!   until [`BlockDevice::flush`] returned.
 //! - Every request returns what the medium itself moved ([`Moved`]), work of its own included that
 //!   it did since the request before, so that sums over requests are the medium's true bytes.
 
@@ -45,6 +45,8 @@ pub struct ZoneGeometry {
 pub struct Geometry {
     /// The unit of requests, a power of two.
     pub sector_bytes: u32,
+    /// What power loss leaves old or new, never a mixture: a sector, or a part of one.
+    pub atomic_bytes: u32,
     /// Bytes of the medium, a multiple of the sector.
     pub capacity_bytes: u64,
     /// What overwriting does.

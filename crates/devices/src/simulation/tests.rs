@@ -22,6 +22,7 @@ impl Model for Fixed {
     fn geometry(&self) -> Geometry {
         Geometry {
             sector_bytes: SECTOR as u32,
+            atomic_bytes: SECTOR as u32,
             capacity_bytes: 1 << 30,
             overwrite: Overwrite::DestroysDownstream { damage_bytes: 2 * SECTOR },
             band_bytes: 0,

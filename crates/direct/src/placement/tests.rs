@@ -22,7 +22,14 @@ fn ground(name: &str) -> Ground {
         _ => (Overwrite::DestroysDownstream { damage_bytes: GUARD }, None),
     };
     let capacity_bytes = 33 * ZONE;
-    let geometry = Geometry { sector_bytes: 512, capacity_bytes, overwrite, band_bytes: 0, zones };
+    let geometry = Geometry {
+        sector_bytes: 512,
+        atomic_bytes: 512,
+        capacity_bytes,
+        overwrite,
+        band_bytes: 0,
+        zones,
+    };
     let data = Extent::between(ZONE, capacity_bytes);
     Ground { geometry, data, unit_bytes: ZONE, fragment_share_max: None }
 }

@@ -1,7 +1,9 @@
 //! Power lost at every request to the device: what was synced is there, with its bytes, the root is
 //! one that was set, no two files share a sector, and the store goes on.
 
-use super::tests::{PLACEMENTS, TABLE, content, device, format_in_units, formatted, open, put};
+use super::tests::{
+    PLACEMENTS, TABLE, TEARING, content, device, format_in_units, formatted, open, put,
+};
 use super::*;
 use base::FileId;
 use base::random::Random;
@@ -246,7 +248,8 @@ fn lose_power(placement: &str, history: History, seed: u64, last: Option<u64>) -
 
 #[test]
 fn synced_files_survive_power_loss_at_every_request() {
-    let cells = PLACEMENTS.into_iter().flat_map(|placement| [(placement, 0), (placement, 1)]);
+    let placements = PLACEMENTS.into_iter().chain([TEARING]);
+    let cells = placements.flat_map(|placement| [(placement, 0), (placement, 1)]);
     let images: u64 = cells.map(|(at, seed)| lose_power(at, run, seed, None)).sum();
     assert!(images > 1000, "{images} images");
 }

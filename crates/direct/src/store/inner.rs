@@ -48,6 +48,8 @@ pub(super) struct Inner {
     pub(super) options: DirectOptions,
     /// Logs may write their last sector again.
     pub(super) rewrites_sectors: bool,
+    /// They may not if it was synced.
+    pub(super) tears_sectors: bool,
     pub(super) freed: Freed,
     pub(super) state: Mutex<State>,
     pub(super) is_locked: AtomicBool,

@@ -3,7 +3,8 @@
 //! Order of locks: a log that gathers bytes, the state of the store, the state of one file.
 //! Rules of durability:
 //! - Bytes that durable metadata describes are not overwritten. The one exception keeps them: the
-//!   last sector of a log is written again with more in it, on media that take it, whole or not.
+//!   last sector of a log is written again with more in it, on media that take it whole or not at
+//!   all. On others that ends with a sync.
 //! - An extent that is not needed any more is reusable once metadata without it is durable.
 //! - Nothing is written into the data region before metadata of this opening is durable.
 

@@ -75,6 +75,7 @@ pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock)
         places,
         options,
         rewrites_sectors,
+        tears_sectors: geometry.atomic_bytes < geometry.sector_bytes,
         freed,
         state,
         is_locked,

@@ -16,9 +16,13 @@ pub(super) const PLACEMENTS: [&str; 6] = [
     "zones-only",
 ];
 
+/// Power loss leaves a sector half written, as in a file on a disk of small sectors.
+pub(super) const TEARING: &str = "ext4-like-tearing";
+
 /// A device for a placement: what it is meant for.
 pub(super) fn device(placement: &str, capacity_bytes: u64) -> Arc<MemDevice> {
-    device_of_sectors(placement, capacity_bytes, 512)
+    let sector_bytes = if placement == TEARING { 4096 } else { 512 };
+    device_of_sectors(placement, capacity_bytes, sector_bytes)
 }
 
 fn device_of_sectors(placement: &str, capacity_bytes: u64, sector_bytes: u32) -> Arc<MemDevice> {
@@ -32,7 +36,9 @@ fn device_of_sectors(placement: &str, capacity_bytes: u64, sector_bytes: u32) ->
         "band-per-table" => (Overwrite::InPlace, 1 << 20, None),
         _ => (Overwrite::InPlace, 0, None),
     };
-    let geometry = Geometry { sector_bytes, capacity_bytes, overwrite, band_bytes, zones };
+    let atomic_bytes = if placement == TEARING { 512 } else { sector_bytes };
+    let geometry =
+        Geometry { sector_bytes, atomic_bytes, capacity_bytes, overwrite, band_bytes, zones };
     Arc::new(MemDevice::new(geometry))
 }
 
@@ -48,7 +54,7 @@ pub(super) fn format_in_units(
     unit_bytes: u64,
 ) {
     let options = FormatOptions {
-        placement: placement.trim_end_matches("-only").into(),
+        placement: placement.trim_end_matches("-only").trim_end_matches("-tearing").into(),
         unit_bytes,
         store: 7,
         force: false,

@@ -3,13 +3,14 @@
 //! A plain file gathers its bytes and writes whole sectors; what a sync or the end leaves in the
 //! last one is padding. A log writes each append at once, in frames, unless it gathers bytes; where
 //! the medium takes writes anywhere it writes its last sector again with more in it, and elsewhere
-//! pads it.
+//! pads it. It also pads a synced sector that power loss could leave half written.
 
 use super::inner::Inner;
 use crate::extent::Extent;
 use crate::frame;
 use crate::node::{HOLE, Held, Node, NodeState};
 use crate::placement::Request;
+use crate::port::Port;
 use base::{Cause, Error, Result};
 use media::{AppendFile, FileHint, SyncFile};
 use parking_lot::Mutex;
@@ -63,7 +64,8 @@ impl Writer {
 
     /// The handle for appends.
     pub(super) fn into_file(self) -> Box<dyn AppendFile> {
-        if self.node.is_log && self.inner.options.log_buffer_bytes > 0 {
+        let gathers = self.inner.options.log_buffer_bytes > 0;
+        if self.node.is_log && (gathers || self.inner.tears_sectors) {
             return Box::new(Gathering(Arc::new(Mutex::new(self))));
         }
         Box::new(self)
@@ -237,17 +239,31 @@ impl Writer {
         self.inner.close_extent(&mut state, open.extent, used_bytes)
     }
 
-    /// Ends the writing: the last sector of a log becomes a piece like any other.
-    fn finish(&mut self) -> Result<()> {
-        let sent = self.send(true, self.cause);
+    /// The last sector of a log is not written again.
+    fn end_sector(&mut self) {
         if let Some(open) = self.open.filter(|_| self.sent > 0) {
             let mut file = self.node.exclusive();
-            let rest: Vec<u8> = file.tail.drain(..self.sent).collect();
-            let sector_bytes = self.inner.port.sector_bytes();
-            file.push_piece(open.next, rest.len() as u64, sector_bytes, self.node.payload());
+            file.tail.drain(..self.sent);
+            let (bytes, sector_bytes) = (self.sent as u64, self.inner.port.sector_bytes());
+            file.push_piece(open.next, bytes, sector_bytes, self.node.payload());
             self.open = Some(Open { next: open.next + sector_bytes, ..open });
             self.sent = 0;
         }
+    }
+
+    /// What a flush makes durable is on the device, and no later write can tear it.
+    fn before_flush(&mut self) -> Result<Arc<Port>> {
+        self.send(true, self.cause)?;
+        if self.inner.tears_sectors {
+            self.end_sector();
+        }
+        Ok(self.inner.port.clone())
+    }
+
+    /// Ends the writing: the last sector of a log becomes a piece like any other.
+    fn finish(&mut self) -> Result<()> {
+        let sent = self.send(true, self.cause);
+        self.end_sector();
         // The file stays for long, and its buffer would stay with it.
         self.node.exclusive().tail.shrink_to_fit();
         self.end_extent()?;
@@ -348,8 +364,7 @@ impl AppendFile for Writer {
 
     fn sync(&mut self, cause: Cause) -> Result<()> {
         if self.node.is_log {
-            self.send(true, self.cause)?;
-            return self.inner.port.flush(cause);
+            return self.before_flush()?.flush(cause);
         }
         self.begin_sync()?;
         let mut state = self.inner.state();
@@ -368,8 +383,8 @@ impl AppendFile for Writer {
     }
 }
 
-/// A log that gathers bytes: its second handle has to send them before it flushes, so both have
-/// the writer, which ends with the last of them.
+/// A log that gathers bytes, or whose sectors tear: its second handle has to send them, or to end
+/// the last sector, before it flushes. So both have the writer, which ends with the last of them.
 struct Gathering(Arc<Mutex<Writer>>);
 
 impl AppendFile for Gathering {
@@ -378,7 +393,7 @@ impl AppendFile for Gathering {
     }
 
     fn sync(&mut self, cause: Cause) -> Result<()> {
-        self.0.lock().sync(cause)
+        SyncFile::sync(self, cause)
     }
 
     fn len(&self) -> u64 {
@@ -392,7 +407,9 @@ impl AppendFile for Gathering {
 
 impl SyncFile for Gathering {
     fn sync(&self, cause: Cause) -> Result<()> {
-        self.0.lock().sync(cause)
+        // Appends go on during the flush.
+        let port = self.0.lock().before_flush()?;
+        port.flush(cause)
     }
 }
 

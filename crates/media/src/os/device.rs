@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The sector of a plain file: what direct requests have to be multiples of nearly everywhere.
 const FILE_SECTOR_BYTES: u32 = 4096;
 
+/// What a disk below a file system writes whole, at least.
+const FILE_ATOMIC_BYTES: u32 = 512;
+
 /// Bytes that a direct request moves at a time when its memory has to be aligned first.
 const BOUNCE_BYTES: usize = 1 << 20;
 
@@ -92,16 +95,19 @@ impl FileDevice {
         let claims = is_disk && !options.read_only;
         let exclusive = if claims { OFlags::EXCL } else { OFlags::empty() };
         let buffered = open(exclusive).map_err(|errno| failed("open", errno))?;
-        let sector_bytes = if is_disk {
-            system::sector_bytes(&buffered).map_err(|errno| failed("ask the sector of", errno))?
+        let (sector_bytes, atomic_bytes) = if is_disk {
+            let physical = system::sector_bytes(&buffered);
+            let physical = physical.map_err(|errno| failed("ask the sector of", errno))?;
+            (physical, physical)
         } else {
-            FILE_SECTOR_BYTES
+            (FILE_SECTOR_BYTES, FILE_ATOMIC_BYTES)
         };
         let end = rustix::fs::seek(&buffered, SeekFrom::End(0))
             .map_err(|errno| failed("ask the size of", errno))?;
         let direct = if options.direct { system::open_direct(open).ok() } else { None };
         let geometry = Geometry {
             sector_bytes,
+            atomic_bytes,
             capacity_bytes: end - end % u64::from(sector_bytes),
             overwrite: Overwrite::InPlace,
             band_bytes: 0,

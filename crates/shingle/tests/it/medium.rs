@@ -377,6 +377,7 @@ fn worst(overwrite: Overwrite, conventional_zones: u32) -> SharedDevice {
     let capacity_bytes = if zones.is_some() { 64 << 20 } else { 32 << 20 };
     Arc::new(MemDevice::new(Geometry {
         sector_bytes: 512,
+        atomic_bytes: 512,
         capacity_bytes,
         overwrite,
         band_bytes: 0,

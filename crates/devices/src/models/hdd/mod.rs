@@ -140,6 +140,7 @@ impl Hdd {
         Ok(Hdd {
             geometry: Geometry {
                 sector_bytes: SECTOR_BYTES,
+                atomic_bytes: SECTOR_BYTES,
                 capacity_bytes,
                 overwrite: Overwrite::InPlace,
                 band_bytes: 0,

@@ -167,6 +167,7 @@ impl SmrBanded {
         Ok(SmrBanded {
             geometry: Geometry {
                 sector_bytes: SECTOR_BYTES,
+                atomic_bytes: SECTOR_BYTES,
                 capacity_bytes,
                 overwrite: Overwrite::InPlace,
                 band_bytes,

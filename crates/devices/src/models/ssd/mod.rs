@@ -261,6 +261,7 @@ impl Model for Ssd {
     fn geometry(&self) -> Geometry {
         Geometry {
             sector_bytes: SECTOR_BYTES,
+            atomic_bytes: SECTOR_BYTES,
             capacity_bytes: self.options.capacity_bytes,
             overwrite: Overwrite::InPlace,
             band_bytes: 0,

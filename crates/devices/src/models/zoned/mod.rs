@@ -103,6 +103,7 @@ impl Zoned {
         Ok(Zoned {
             geometry: Geometry {
                 sector_bytes: SECTOR_BYTES,
+                atomic_bytes: SECTOR_BYTES,
                 capacity_bytes,
                 overwrite: Overwrite::AtWritePointer,
                 band_bytes: 0,

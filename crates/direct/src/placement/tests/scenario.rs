@@ -78,6 +78,7 @@ impl Scene {
         let data = Extent { start: unit * SECTOR, bytes: units * SECTOR };
         let geometry = Geometry {
             sector_bytes: SECTOR as u32,
+            atomic_bytes: SECTOR as u32,
             capacity_bytes: data.end(),
             overwrite,
             band_bytes: 0,

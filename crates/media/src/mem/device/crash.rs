@@ -20,7 +20,7 @@ pub enum PowerLoss {
     Prefix,
     /// Each change survives or not, so that later ones overtake earlier ones.
     Subset,
-    /// Each sector of each write survives or not.
+    /// Each part of each write survives or not.
     Torn,
 }
 
@@ -35,7 +35,7 @@ impl PowerLoss {
     ];
 }
 
-/// What becomes of a change: a seed says which sectors of a torn write survive.
+/// What becomes of a change: a seed says which parts of a torn write survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fate {
     Kept,
@@ -86,15 +86,15 @@ fn outcome(state: &State, fates: &[Fate]) -> Medium {
     medium
 }
 
-/// Writes some sectors of `bytes`: any, or with `is_prefix` the first ones.
+/// Writes some of the parts of `bytes` that are whole: any, or with `is_prefix` the first ones.
 fn tear(medium: &mut Medium, offset: u64, bytes: &[u8], seed: u64, is_prefix: bool) {
     let mut random = Random::new(seed);
     let bias = random.below(101);
-    let sector_bytes = medium.geometry.sector_bytes as usize;
-    for (index, sector) in bytes.chunks(sector_bytes).enumerate() {
+    let atomic_bytes = medium.geometry.atomic_bytes as usize;
+    for (index, part) in bytes.chunks(atomic_bytes).enumerate() {
         if random.below(100) < bias {
-            let at = offset + (index * sector_bytes) as u64;
-            medium.apply(&Change::Write(at, sector.into()));
+            let at = offset + (index * atomic_bytes) as u64;
+            medium.apply(&Change::Write(at, part.into()));
         } else if is_prefix {
             return;
         }

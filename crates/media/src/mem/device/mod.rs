@@ -3,7 +3,8 @@
 //! # Fault model
 //!
 //! 1. Writes for which a later `flush` returned are there after power loss.
-//! 2. Other writes survive, are lost, or are torn: any of their sectors survive. A sector is whole.
+//! 2. Other writes survive, are lost, or are torn: any of their parts of
+//!    [`Geometry::atomic_bytes`] survive. Such a part, mostly a sector, is whole.
 //! 3. They do so in any combination; in a zone, a prefix of its writes and resets survives.
 //! 4. Death of the process alone loses nothing.
 //! 5. Discarded bytes are noise at once, and durably so.
@@ -62,6 +63,7 @@ impl Default for Medium {
     fn default() -> Medium {
         Medium::new(Geometry {
             sector_bytes: 512,
+            atomic_bytes: 512,
             capacity_bytes: 0,
             overwrite: Overwrite::InPlace,
             band_bytes: 0,

@@ -44,18 +44,27 @@ impl Change {
         }
     }
 
-    /// Sends some sectors of a write.
+    /// Sends some of the parts of a write that are whole.
     fn send_torn(&self, device: &dyn BlockDevice, seed: u64) {
         let Change::Write(offset, bytes) = self else { return };
         let mut random = Random::new(seed);
         let bias = random.below(101);
-        let sector_bytes = device.geometry().sector_bytes as usize;
-        for (index, sector) in bytes.chunks(sector_bytes).enumerate() {
-            if random.below(100) < bias {
-                let at = offset + (index * sector_bytes) as u64;
-                // In a zone, what follows a missing sector is refused.
-                let _ = Change::Write(at, sector.into()).send(device);
+        let Geometry { sector_bytes, atomic_bytes, .. } = device.geometry();
+        for (index, sector) in bytes.chunks(sector_bytes as usize).enumerate() {
+            let at = offset + index as u64 * u64::from(sector_bytes);
+            let parts: Vec<_> = sector.chunks(atomic_bytes as usize).collect();
+            let survive: Vec<bool> = parts.iter().map(|_| random.below(100) < bias).collect();
+            if !survive.contains(&true) {
+                continue;
             }
+            let mut torn = sector.to_vec();
+            if survive.contains(&false) && device.read(at, &mut torn, Cause::Recovery).is_ok() {
+                let into = torn.chunks_mut(atomic_bytes as usize).zip(parts).zip(survive);
+                let kept = into.filter(|(_, survives)| *survives);
+                kept.for_each(|((into, part), _)| into.copy_from_slice(part));
+            }
+            // In a zone, what follows a missing sector is refused.
+            let _ = Change::Write(at, torn.into()).send(device);
         }
     }
 
@@ -313,8 +322,14 @@ mod tests {
         let zones = ZoneGeometry { zone_bytes: ZONE, conventional_zones: 1, open_zones_max: 2 };
         let zones = (overwrite == Overwrite::AtWritePointer).then_some(zones);
         let capacity_bytes = 1 << 20;
-        let geometry =
-            Geometry { sector_bytes: 512, capacity_bytes, overwrite, band_bytes: 0, zones };
+        let geometry = Geometry {
+            sector_bytes: 512,
+            atomic_bytes: 512,
+            capacity_bytes,
+            overwrite,
+            band_bytes: 0,
+            zones,
+        };
         RecordedDevice::new(Arc::new(move || Arc::new(MemDevice::new(geometry))))
     }
 

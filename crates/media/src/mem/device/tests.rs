@@ -9,7 +9,14 @@ const SECTOR: usize = 512;
 
 fn geometry(overwrite: Overwrite) -> Geometry {
     let capacity_bytes = 1 << 20;
-    Geometry { sector_bytes: 512, capacity_bytes, overwrite, band_bytes: 0, zones: None }
+    Geometry {
+        sector_bytes: 512,
+        atomic_bytes: 512,
+        capacity_bytes,
+        overwrite,
+        band_bytes: 0,
+        zones: None,
+    }
 }
 
 fn device() -> MemDevice {
