@@ -46,6 +46,8 @@ pub struct Journal {
     sequence: u64,
     previous: u64,
     durable: u64,
+    /// Blocks of this epoch without which an opening would not take its snapshot.
+    needed: u64,
 }
 
 /// What the areas hold.
@@ -95,6 +97,7 @@ impl Journal {
             sequence: 0,
             previous: 0,
             durable: 0,
+            needed: 0,
         }
     }
 
@@ -129,9 +132,10 @@ impl Journal {
         Ok(Found { catalogue, journal })
     }
 
-    /// Something was written since the store was opened.
-    pub fn is_begun(&self) -> bool {
-        self.position.is_some()
+    /// A snapshot of this opening and what confirms it are durable: the next opening takes it,
+    /// or a newer one.
+    pub fn is_relied_on(&self) -> bool {
+        self.position.is_some() && self.durable >= self.needed
     }
 
     /// Bytes of one area.
@@ -201,6 +205,7 @@ impl Journal {
             let blocks = self.blocks(&[Record::Complete(catalogue.next)], position);
             self.put_last(port, position, &blocks, is_sequential)?;
         }
+        self.needed = self.sequence;
         self.active = next;
         Ok(())
     }

@@ -155,7 +155,7 @@ impl Inner {
 
     /// Space for a file. Waits for freed space, and reclaims zones, before it returns `NoSpace`.
     pub(super) fn allocate(&self, state: &mut State, request: &Request) -> Result<Extent> {
-        if !state.journal.is_begun() {
+        if !state.journal.is_relied_on() {
             // What recovery found may not be durable, and what it found free is overwritten now.
             self.commit(state, Some(Cause::StoreMetadata))?;
         }
