@@ -138,6 +138,11 @@ impl Journal {
         self.position.is_some() && self.durable >= self.needed
     }
 
+    /// The newest epoch of which something was found or written.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Bytes of one area.
     pub fn area_bytes(&self) -> u64 {
         self.areas[0].bytes.min(self.areas[1].bytes)

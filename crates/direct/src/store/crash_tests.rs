@@ -356,3 +356,28 @@ fn a_snapshot_whose_confirmation_is_not_durable_is_not_relied_on() {
         assert!(looks.load(Ordering::Relaxed) > 100, "{placement}");
     }
 }
+
+/// Metadata with the generation of a log was lost, its frames were not. The next log had the same
+/// generation and the same place, and went on with bytes of the first.
+#[test]
+fn a_generation_is_not_given_out_again_after_power_loss() {
+    for placement in PLACEMENTS {
+        let device = formatted(placement, 12 << 20);
+        let store = open(&device);
+        store.sync_names().unwrap();
+        let mut log = store.create(name(1), &LOG).unwrap();
+        log.append(&content(1, 10_000), Cause::Wal).unwrap();
+        for (index, image) in device.crash_images(60, 3).into_iter().enumerate() {
+            let image = Arc::new(image);
+            let store = open(&image);
+            let mut log = store.create(name(2), &LOG).unwrap();
+            log.append(&content(2, 1000), Cause::Wal).unwrap();
+            log.sync(Cause::Wal).unwrap();
+            store.sync_names().unwrap();
+            let again = image.crash_image(&mut Random::new(0), PowerLoss::LoseUnflushed);
+            let found = read(&open(&Arc::new(again)), 2).unwrap();
+            assert_eq!(found.len(), 1000, "{placement} {index}");
+            assert!(found == content(2, 1000), "{placement} {index}");
+        }
+    }
+}

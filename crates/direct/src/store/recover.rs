@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// Numbers that one epoch may give out: its metadata has no space to describe as many files.
+const EPOCH_NUMBERS: u64 = 1 << 32;
+
 /// Bytes of a log read at a time.
 const READ_BYTES: u64 = 1 << 20;
 
@@ -57,6 +60,11 @@ pub(super) fn recover(port: Arc<Port>, options: DirectOptions, lock: DeviceLock)
     }
     let rewrites_sectors = rewrites_sectors(&geometry);
     let (mut catalogue, journal, pending) = (found.catalogue, found.journal, Vec::new());
+    // Power loss may have kept frames of a log, and have lost the metadata that knew their
+    // generation. No opening gives it out again: each begins with an epoch and with numbers of its
+    // own, and its epoch is durable before a frame of it is written.
+    let first = (journal.epoch() + 1).saturating_mul(EPOCH_NUMBERS);
+    catalogue.next = catalogue.next.max(first);
     // In the snapshot that comes before the first write.
     cut.iter().for_each(|record| catalogue.apply(record));
     let state = Mutex::new(State {
