@@ -174,16 +174,16 @@ impl DynamicBands {
     }
 
     /// Right behind `goal`.
-    fn follow(&self, goal: u64, bytes: u64) -> Option<Extent> {
-        let writable = self.writable(self.free.around(goal)?);
+    fn follow(&self, goal: u64, bytes: u64, avoid: Extent) -> Option<Extent> {
+        let room = self.room(self.free.around(goal)?, avoid);
         let behind = Extent { start: goal, bytes };
-        writable.contains(behind).then_some(behind)
+        room.contains(behind).then_some(behind)
     }
 
     fn find(&self, request: &Request) -> Option<Extent> {
         let (bytes, group) = (request.wanted_bytes, request.group);
         let goal = request.goal.or_else(|| self.groups.get(&group?).copied());
-        goal.and_then(|goal| self.follow(goal, bytes))
+        goal.and_then(|goal| self.follow(goal, bytes, request.avoid))
             .or_else(|| self.insert(bytes, request.avoid))
             .or_else(|| self.append(bytes, request.avoid))
             .or_else(|| self.largest(request))

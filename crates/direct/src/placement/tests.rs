@@ -121,6 +121,8 @@ fn history(name: &str, seed: u64) {
             }
             _ => {
                 let wanted_bytes = (random.below(100) + 1) * SECTOR;
+                let victims = if random.one_in(4) { placement.victims() } else { Vec::new() };
+                let victim = victims.first().map(|(range, _)| *range);
                 let request = Request {
                     wanted_bytes,
                     now_bytes: wanted_bytes,
@@ -129,11 +131,13 @@ fn history(name: &str, seed: u64) {
                     goal: oracle.used.get(pick).map(|(extent, _)| extent.end()),
                     group: Some(random.below(4)),
                     is_log: random.one_in(4),
-                    ..Request::default()
+                    is_reclaim: victim.is_some(),
+                    avoid: victim.unwrap_or_default(),
                 };
                 let found = placement.allocate(&request);
                 oracle.obey(&placement.commands());
                 if let Some(extent) = found {
+                    assert!(!extent.overlaps(request.avoid), "{name} moves into what it empties");
                     oracle.check_new(extent);
                     oracle.used.push((extent, true));
                 }

@@ -80,6 +80,10 @@ impl Zones {
         self.first + zone as u64 * self.zone_bytes
     }
 
+    fn range(&self, zone: usize) -> Extent {
+        Extent { start: self.start(zone), bytes: self.zone_bytes }
+    }
+
     fn room(&self, zone: usize) -> u64 {
         self.zone_bytes.saturating_sub(self.zones[zone].written_bytes)
     }
@@ -99,6 +103,7 @@ impl Zones {
             let state = &self.zones[*zone];
             !state.is_held
                 && state.written_bytes > 0
+                && !self.range(*zone).overlaps(request.avoid)
                 && self.room(*zone) >= request.least_bytes
                 && (request.is_reclaim
                     || self.room(*zone) >= request.wanted_bytes.min(self.zone_bytes / 8))
@@ -249,7 +254,6 @@ impl Placement for Zones {
         };
         let mut victims: Vec<usize> = (0..self.zones.len()).filter(is_victim).collect();
         victims.sort_by_key(|zone| std::cmp::Reverse(garbage(*zone)));
-        let range = |zone: usize| Extent { start: self.start(zone), bytes: self.zone_bytes };
-        victims.into_iter().map(|zone| (range(zone), self.zones[zone].live_bytes)).collect()
+        victims.into_iter().map(|zone| (self.range(zone), self.zones[zone].live_bytes)).collect()
     }
 }
