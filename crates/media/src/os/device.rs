@@ -3,7 +3,9 @@
 //! Two descriptors of one file: background requests ([`Cause::is_background`]) go past the page
 //! cache, all others through it. So an append to a log survives the death of the process without a
 //! sync, and what compactions write does not displace what is read. The two paths never have
-//! different bytes: the kernel drops a page of the cache when a direct write passes it.
+//! different bytes: the kernel drops a page of the cache when a direct write passes it. Where pages
+//! are larger than sectors, the cache would write the old bytes of such a sector again with another
+//! one of its page. So a page that a request only has a part of is written through the cache.
 
 use super::calls;
 use super::lock;
@@ -50,6 +52,8 @@ pub struct FileDevice {
     direct: Option<OwnedFd>,
     geometry: Geometry,
     path: String,
+    /// Bytes of a page of the cache.
+    page_bytes: u64,
     /// Leads to the device from wherever the process works.
     absolute: PathBuf,
     discards: AtomicBool,
@@ -115,7 +119,8 @@ impl FileDevice {
         };
         let discards = AtomicBool::new(options.discard);
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(FileDevice { buffered, direct, geometry, path: text, absolute, discards })
+        let page_bytes = rustix::param::page_size() as u64;
+        Ok(FileDevice { buffered, direct, geometry, path: text, page_bytes, absolute, discards })
     }
 
     fn error(&self, doing: &str, errno: Errno, offset: u64) -> Error {
@@ -162,6 +167,13 @@ impl Bounce {
 
 fn is_aligned(bytes: &[u8], align: usize) -> bool {
     bytes.as_ptr().addr().is_multiple_of(align)
+}
+
+/// Of `bytes` from `offset`, how many lie before the first whole page, and how many in whole pages.
+fn whole_pages(offset: u64, bytes: usize, page_bytes: u64) -> (usize, usize) {
+    let head = (offset.next_multiple_of(page_bytes) - offset).min(bytes as u64);
+    let rest = bytes as u64 - head;
+    (head as usize, (rest - rest % page_bytes) as usize)
 }
 
 /// The longest aligned memory that any request of `bytes` needs.
@@ -217,13 +229,20 @@ impl BlockDevice for FileDevice {
             calls::write_at(file.as_fd(), piece, at, |_| {})
                 .map_err(|errno| self.error("write", errno, at))
         };
-        let align = self.geometry.sector_bytes as usize;
-        match self.direct_for(cause).map(|file| (file, bounce_for(bytes, align))) {
-            None => put(&self.buffered, bytes, offset)?,
-            Some((file, None)) => put(file, bytes, offset)?,
-            Some((file, Some(mut bounce))) => {
-                let mut at = offset;
-                for piece in bytes.chunks(BOUNCE_BYTES) {
+        let Some(file) = self.direct_for(cause) else {
+            put(&self.buffered, bytes, offset)?;
+            return Ok(Moved::default());
+        };
+        let (head_bytes, whole_bytes) = whole_pages(offset, bytes.len(), self.page_bytes);
+        let (head, rest) = bytes.split_at(head_bytes);
+        let (whole, tail) = rest.split_at(whole_bytes);
+        let mut at = offset + head_bytes as u64;
+        put(&self.buffered, head, offset)?;
+        put(&self.buffered, tail, at + whole_bytes as u64)?;
+        match bounce_for(whole, self.geometry.sector_bytes as usize) {
+            None => put(file, whole, at)?,
+            Some(mut bounce) => {
+                for piece in whole.chunks(BOUNCE_BYTES) {
                     let aligned = bounce.bytes(piece.len());
                     aligned.copy_from_slice(piece);
                     put(file, aligned, at)?;
@@ -314,6 +333,33 @@ mod tests {
             let mut found = vec![1; 4096];
             device.read(8192, &mut found, Cause::Get).unwrap();
             assert_eq!(found, bytes[4096..8192]);
+        }
+    }
+
+    /// A sector that went past the cache came back as it had been before, when the cache wrote
+    /// another one of its page.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_page_that_a_request_has_a_part_of_is_written_through_the_cache() {
+        let (_folder, mut device) = device(FileDeviceOptions::default());
+        device.geometry.sector_bytes = 512;
+        let page_bytes = device.page_bytes as usize;
+        for (offset, len) in [(512, 3 * page_bytes), (page_bytes + 512, 512), (0, page_bytes - 512)]
+        {
+            let bytes: Vec<u8> = (0..len).map(|i| (i % 251 + offset) as u8).collect();
+            device.write(offset as u64, &bytes, Cause::Flush).unwrap();
+            let (first, end) = (offset / page_bytes, (offset + len).div_ceil(page_bytes));
+            for page in first..end {
+                let start = offset.max(page * page_bytes);
+                let part = start..(offset + len).min((page + 1) * page_bytes);
+                let mut found = vec![0; part.len()];
+                let file = device.buffered.as_fd();
+                let cached = system::read_from_memory(file, &mut found, start as u64);
+                assert!(part.len() == page_bytes || cached == Ok(part.len()), "{part:?}");
+            }
+            let mut found = vec![0; len];
+            device.read(offset as u64, &mut found, Cause::Get).unwrap();
+            assert!(found == bytes, "{offset} {len}");
         }
     }
 
