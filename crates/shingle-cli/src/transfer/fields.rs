@@ -1,15 +1,17 @@
 //! Keys and values of records that are JSON objects.
 //!
 //! Without a key field an object is `{"key": .., "value": ..}`; `key_base64` and `value_base64`
-//! carry bytes that are not UTF-8, and a value that is no string is stored as its JSON text.
-//! `expiry_ms` says when the value expires, in milliseconds since 1970. With a key field, that
-//! member is the key; the value is the whole object as it stands, or the member that a value field
-//! names.
+//! carry bytes that are not UTF-8, and a value that is no string is stored as its JSON text, as it
+//! stands: numbers keep every digit. `expiry_ms` says when the value expires, in milliseconds since
+//! 1970. With a key field, that member is the key; the value is the whole object as it stands, or
+//! the member that a value field names.
 
 use super::Record;
 use crate::text::from_base64;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use shingle::Expiry;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The fields that the command line names.
 #[derive(Clone, Debug, Default)]
@@ -34,9 +36,13 @@ impl Owned {
     }
 }
 
+/// The members of an object, each value as the text that spells it: no number passes through a
+/// type with fewer digits.
+pub type Members<'a> = BTreeMap<String, &'a RawValue>;
+
 /// The record that the object in `text` spells.
 pub fn record_of(text: &[u8], fields: &Fields) -> Result<Owned, String> {
-    let object: Map<String, Value> =
+    let object: Members<'_> =
         serde_json::from_slice(text).map_err(|error| not_an_object(text, &error))?;
     let Some(key_field) = &fields.key else {
         if object.keys().any(|name| name.starts_with("operands")) {
@@ -50,23 +56,24 @@ pub fn record_of(text: &[u8], fields: &Fields) -> Result<Owned, String> {
     let key = key_of(&object, key_field)?;
     let value = match &fields.value {
         None => text.to_vec(),
-        Some(field) => text_of(object.get(field).ok_or_else(|| missing(&object, field))?),
+        Some(field) => text_of(field, object.get(field).ok_or_else(|| missing(&object, field))?)?,
     };
     Ok(Owned { key, value, expiry: None })
 }
 
-fn expiry_of(object: &Map<String, Value>) -> Result<Option<Expiry>, String> {
+fn expiry_of(object: &Members<'_>) -> Result<Option<Expiry>, String> {
     let Some(value) = object.get("expiry_ms") else { return Ok(None) };
-    let millis = value.as_u64().ok_or("`expiry_ms` is no number of milliseconds since 1970")?;
+    let millis = serde_json::from_str(value.get());
+    let millis = millis.map_err(|_| "`expiry_ms` is no number of milliseconds since 1970")?;
     Ok(Some(Expiry::from_millis(millis)))
 }
 
 /// The key of an object by its key field.
-pub fn key_of(object: &Map<String, Value>, field: &str) -> Result<Vec<u8>, String> {
-    match object.get(field) {
-        Some(value @ (Value::String(_) | Value::Number(_))) => Ok(text_of(value)),
-        Some(_) => Err(format!("`{field}` is neither text nor a number")),
-        None => Err(missing(object, field)),
+pub fn key_of(object: &Members<'_>, field: &str) -> Result<Vec<u8>, String> {
+    let value = object.get(field).ok_or_else(|| missing(object, field))?;
+    match value.get().as_bytes().first() {
+        Some(b'"' | b'-' | b'0'..=b'9') => text_of(field, value),
+        _ => Err(format!("`{field}` is neither text nor a number")),
     }
 }
 
@@ -79,26 +86,29 @@ fn not_an_object(text: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-fn missing(object: &Map<String, Value>, field: &str) -> String {
+fn missing(object: &Members<'_>, field: &str) -> String {
     let names: Vec<&str> = object.keys().take(12).map(String::as_str).collect();
     format!("no field `{field}`; there are {}", names.join(", "))
 }
 
-fn text_of(value: &Value) -> Vec<u8> {
-    match value {
-        Value::String(text) => text.clone().into_bytes(),
-        other => other.to_string().into_bytes(),
+/// The text of a string; of any other value its JSON text. `name` is for errors.
+pub fn text_of(name: &str, value: &RawValue) -> Result<Vec<u8>, String> {
+    let json = value.get();
+    if !json.starts_with('"') {
+        return Ok(json.into());
     }
+    let text = serde_json::from_str::<String>(json);
+    text.map(String::into_bytes).map_err(|error| format!("the string `{name}`: {error}"))
 }
 
-fn bytes_of(object: &Map<String, Value>, name: &str) -> Result<Vec<u8>, String> {
+fn bytes_of(object: &Members<'_>, name: &str) -> Result<Vec<u8>, String> {
     let coded_name = format!("{name}_base64");
     match (object.get(name), object.get(&coded_name)) {
         (Some(_), Some(_)) => Err(format!("both `{name}` and `{coded_name}`")),
-        (Some(value), None) => Ok(text_of(value)),
-        (None, Some(coded)) => coded
-            .as_str()
-            .and_then(from_base64)
+        (Some(value), None) => text_of(name, value),
+        (None, Some(coded)) => serde_json::from_str::<Cow<'_, str>>(coded.get())
+            .ok()
+            .and_then(|text| from_base64(&text))
             .ok_or_else(|| format!("`{coded_name}` is not base64")),
         (None, None) => Err(format!(
             "neither `{name}` nor `{coded_name}`; --key-field names the field that is the key"

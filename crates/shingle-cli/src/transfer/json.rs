@@ -1,7 +1,7 @@
 //! One JSON document: an array of objects as [`super::fields`] describes them, or an object, each
 //! member of which is a record. It is read as a stream, one record at a time.
 
-use super::fields::{Fields, record_of};
+use super::fields::{Fields, record_of, text_of};
 use super::jsonl::check_object;
 use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
@@ -69,11 +69,8 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
             return Err(A::Error::custom("--key-field needs an array of objects"));
         }
         while let Some((key, item)) = members.next_entry::<String, Box<RawValue>>()? {
-            let text = item.get();
-            match serde_json::from_str::<String>(text) {
-                Ok(value) => self.put(Record::new(key.as_bytes(), value.as_bytes()))?,
-                Err(_) => self.put(Record::new(key.as_bytes(), text.as_bytes()))?,
-            }
+            let value = text_of(&key, &item).map_err(A::Error::custom)?;
+            self.put(Record::new(key.as_bytes(), &value))?;
         }
         Ok(())
     }

@@ -113,6 +113,37 @@ fn values_of_jsonl_that_are_no_strings_are_kept_as_json() {
 }
 
 #[test]
+fn numbers_keep_every_digit() {
+    let numbers = ["9007199254740993", "-18446744073709551617", "0.10000000000000000555", "1.50"];
+    for number in numbers.into_iter().chain(["1e2", "1E400", r#"{"b":[ 1.0 ],"a":-0}"#]) {
+        let line = format!(r#"{{"key":"a","value": {number} }}"#);
+        let array = format!("[{line}]");
+        for (format, text) in [(Format::Jsonl, &line), (Format::Json, &array)] {
+            let stored = read(format, text.as_bytes()).unwrap();
+            assert_eq!(stored[&b"a"[..]], number.as_bytes(), "{format:?}");
+            let named = read_with(format, text.as_bytes(), &fields("key", Some("value")), false);
+            assert_eq!(named.unwrap()[&b"a"[..]], number.as_bytes(), "{format:?}");
+        }
+    }
+    for number in &numbers {
+        let line = format!(r#"{{"id":{number}}}"#);
+        let stored = read_with(Format::Jsonl, line.as_bytes(), &fields("id", None), false).unwrap();
+        assert_eq!(stored[number.as_bytes()], line.as_bytes());
+    }
+}
+
+#[test]
+fn a_string_that_is_no_text_is_refused_in_every_place() {
+    for (format, text) in [
+        (Format::Json, &br#"{"a": "\ud800"}"#[..]),
+        (Format::Jsonl, br#"{"key": "a", "value": "\ud800"}"#),
+        (Format::Jsonl, br#"{"key": "\ud800", "value": "a"}"#),
+    ] {
+        assert!(said(read(format, text).unwrap_err()).contains("the string `"));
+    }
+}
+
+#[test]
 fn stanzas_are_cut_at_blank_lines() {
     let text = b"Package: a\nDescription: x\n .\n y\n\n\npackage:b\r\nVersion: 1";
     let records = read(Format::Deb822, text).unwrap();
