@@ -7,6 +7,7 @@
 
 use super::fields::Fields;
 use super::lines::wrong;
+use super::quotes::{Quotes, WrongQuote};
 use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::text::{base64, from_base64};
@@ -15,10 +16,17 @@ use std::io::{BufRead, Write};
 
 const HEADER: [&str; 3] = ["key", "value", "encoding"];
 
-type Input<'a> = &'a mut dyn BufRead;
+type Input<'a> = Quotes<&'a mut dyn BufRead>;
 
 /// Reads records. With `no_header` the first row is one.
-pub fn read(name: &str, input: Input, fields: &Fields, no_header: bool, each: Each) -> Outcome {
+pub fn read(
+    name: &str,
+    input: &mut dyn BufRead,
+    fields: &Fields,
+    no_header: bool,
+    each: Each,
+) -> Outcome {
+    let input = Quotes::new(input);
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     match &fields.key {
         None => read_pairs(name, &mut reader, no_header, each),
@@ -137,7 +145,12 @@ fn decode(name: &str, line: u64, field: &[u8]) -> Outcome<Vec<u8>> {
 
 fn failed(name: &str, error: &csv::Error) -> Failure {
     match error.kind() {
-        csv::ErrorKind::Io(error) => Failure::io(format!("read {name}"), error),
+        csv::ErrorKind::Io(error) => {
+            match error.get_ref().and_then(|inner| inner.downcast_ref::<WrongQuote>()) {
+                Some(quote) => wrong(name, quote.line, quote),
+                None => Failure::io(format!("read {name}"), error),
+            }
+        }
         _ => Failure::said(format!("{name}: {error}"), "correct the file and import again"),
     }
 }

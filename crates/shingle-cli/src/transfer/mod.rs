@@ -14,6 +14,7 @@ mod jsonl;
 mod leveldb;
 mod lines;
 mod loader;
+mod quotes;
 mod record;
 mod rocksdb;
 mod sorted;

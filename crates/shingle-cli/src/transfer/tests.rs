@@ -187,6 +187,23 @@ fn a_csv_header_names_the_key_and_is_no_record() {
 }
 
 #[test]
+fn a_csv_quote_that_does_not_close_is_an_error_at_its_line() {
+    let open = b"key,value\na,1\nb,\"2\nc,3\nd,4\n";
+    let words = said(read(Format::Csv, open).unwrap_err());
+    assert!(words.starts_with("test, line 3: the quote that opens here is not closed"), "{words}");
+    let rows = b"id,name\n7,\"Ann\n8,Bo\n";
+    let words = said(read_with(Format::Csv, rows, &fields("id", None), false).unwrap_err());
+    assert!(words.starts_with("test, line 2: the quote"), "{words}");
+    let closed_later = b"key,value\na,\"1\nb,\"2\"\nc,3\n";
+    let words = said(read(Format::Csv, closed_later).unwrap_err());
+    assert!(words.starts_with("test, line 2: the field that is quoted"), "{words}");
+    let sound = b"\xef\xbb\xbf\"key\",\"value\"\r\n\"a\",\"1\"\"\n,2\"\r\nb,3\"\nc,\"\"";
+    let records = read(Format::Csv, sound).unwrap();
+    let expected = [("a", "1\"\n,2"), ("b", "3\""), ("c", "")];
+    assert_eq!(records, expected.map(|(k, v)| (k.into(), v.into())).into());
+}
+
+#[test]
 fn a_backslash_of_raw_tsv_is_a_backslash() {
     let text = b"C:\\dir\tD:\\\n";
     let records = read_with(Format::Tsv, text, &Fields::default(), true).unwrap();
