@@ -10,6 +10,7 @@
 //! so.
 
 mod find;
+mod logs;
 mod merge;
 
 use crate::api::{Db, Keyspace, WriteBatch, WriteOptions};

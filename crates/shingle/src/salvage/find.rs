@@ -1,7 +1,7 @@
 //! Finds what can be salvaged: keyspaces, pieces of runs, and the entries of the logs.
 
 use crate::engine::recover::Found;
-use crate::memtable::{Memtable, Writer};
+use crate::memtable::Memtable;
 use crate::progress::Reporter;
 use base::{
     Cause, DatabaseId, Error, ErrorKind, FileId, KeyRange, KeyspaceId, Result, RunId,
@@ -11,15 +11,11 @@ use media::{FileKind, FileName, FileStore, ReadFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use table::format::{self, FOOTER_BYTES, FOOTER_MAGIC, Footer};
-use table::log::{LogIdentity, LogKind, LogReader, Salvage, named_log};
-use table::log_record::LogRecord;
+use table::log::{LogIdentity, LogKind, LogReader, Salvage};
 use table::manifest::{decode_edit, decode_root};
 use table::{BlockCache, Extent, Run, TablePlace, sorted};
-use tree::edit::KeyspaceRecord;
+use tree::edit::{DatabaseEdit, KeyspaceRecord};
 use tree::{Change, KeyspaceEdit, ObsoleteFiles};
-
-/// Bytes of entries in one memtable of salvage.
-const MEMTABLE_BYTES: usize = 16 << 20;
 
 /// The keyspace of runs whose keyspace is unknown.
 const UNKNOWN: KeyspaceId = KeyspaceId(u32::MAX);
@@ -66,18 +62,13 @@ pub(super) fn find(
         // Without the tree it is unknown which log entries are still needed.
         knows_tree: edits.tree.is_some(),
     };
-    let log_floor = edits.tree.as_ref().map_or(FileId(0), |tree| tree.log_floor);
     for record in edits.records.into_values() {
         finder.keyspace(record);
     }
     if let Some(tree) = &edits.tree {
         finder.tree(tree);
     }
-    let is_log = |name: &&FileName| name.kind == FileKind::Wal && name.id >= log_floor;
-    for &name in names.iter().filter(is_log) {
-        finder.step(name)?;
-        finder.log(name)?;
-    }
+    finder.logs(&names, &edits.logs)?;
     if edits.tree.is_none() {
         // After the logs, which name keyspaces too.
         finder.tables(&names, &edits.owners, &edits.ingested)?;
@@ -141,9 +132,34 @@ fn database_of(store: &dyn FileStore, name: FileName) -> Result<Option<DatabaseI
 struct Edits {
     /// The trees, if every edit was read and every table exists.
     tree: Option<Found>,
+    logs: NeededLogs,
     records: BTreeMap<KeyspaceId, KeyspaceRecord>,
     owners: BTreeMap<RunId, KeyspaceId>,
     ingested: BTreeMap<FileId, Ingested>,
+}
+
+/// What a manifest says of the logs.
+#[derive(Default)]
+pub(super) struct NeededLogs {
+    has_edits: bool,
+    /// Entries of logs below it are in runs.
+    pub floor: FileId,
+    /// A log with the number of the floor existed.
+    pub floor_existed: bool,
+}
+
+impl NeededLogs {
+    /// One more edit of the manifest.
+    fn pass(&mut self, edit: &DatabaseEdit) {
+        if let Some(floor) = edit.log_floor.filter(|&floor| floor > self.floor) {
+            self.floor = floor;
+            // Where no log is needed, the floor is the number that no file has yet. The first edit
+            // only repeats an earlier floor, and the manifest itself has a number by then.
+            let is_given = edit.next_file.is_some_and(|next| next > floor.0);
+            self.floor_existed = self.has_edits && is_given;
+        }
+        self.has_edits = true;
+    }
 }
 
 /// What the edits say of a sorted file that was ingested.
@@ -173,8 +189,9 @@ impl Edits {
             Err(error) => return Err(error),
         };
         let identity = LogIdentity { database, file: manifest, kind: LogKind::Manifest };
-        match read_tree(&*file, identity).and_then(|tree| check_files(store, tree)) {
-            Ok(tree) => edits.tree = Some(tree),
+        let tree = read_tree(&*file, identity);
+        match tree.and_then(|(tree, logs)| Ok((check_files(store, tree)?, logs))) {
+            Ok((tree, logs)) => (edits.tree, edits.logs) = (Some(tree), logs),
             Err(error) => losses.push(format!(
                 "the tree, so every run in every table is read, and what was deleted may be back: \
                  {error}"
@@ -222,7 +239,8 @@ fn ingested_files(edit: &KeyspaceEdit) -> impl Iterator<Item = (FileId, Ingested
     })
 }
 
-fn read_tree(file: &dyn ReadFile, identity: LogIdentity) -> Result<Found> {
+fn read_tree(file: &dyn ReadFile, identity: LogIdentity) -> Result<(Found, NeededLogs)> {
+    let mut logs = NeededLogs::default();
     let mut found = Found::empty(identity.database, Arc::new(ObsoleteFiles::default()));
     let mut reader = LogReader::open(file, identity, 0, Cause::Recovery)?;
     if reader.header().is_none() {
@@ -231,9 +249,10 @@ fn read_tree(file: &dyn ReadFile, identity: LogIdentity) -> Result<Found> {
     }
     while let Some(record) = reader.next()? {
         let edit = decode_edit(record.payload, file.name(), record.offset)?;
+        logs.pass(&edit);
         found.apply(edit)?;
     }
-    Ok(found)
+    Ok((found, logs))
 }
 
 /// Checks that the tables of a tree exist. A tree without its tables is an old one: newer runs are
@@ -250,18 +269,18 @@ fn check_files(store: &dyn FileStore, tree: Found) -> Result<Found> {
     }
 }
 
-struct Finder<'a, 'b> {
-    store: &'a dyn FileStore,
-    database: DatabaseId,
-    losses: &'a mut Vec<String>,
+pub(super) struct Finder<'a, 'b> {
+    pub store: &'a dyn FileStore,
+    pub database: DatabaseId,
+    pub losses: &'a mut Vec<String>,
     reporter: &'a mut Reporter<'b>,
-    findings: Findings,
-    knows_tree: bool,
+    pub findings: Findings,
+    pub knows_tree: bool,
 }
 
 impl Finder<'_, '_> {
     /// Reports the file that is searched next. How much is to be copied is not known yet.
-    fn step(&mut self, name: FileName) -> Result<()> {
+    pub(super) fn step(&mut self, name: FileName) -> Result<()> {
         self.reporter.step(0, 1, name.to_string())
     }
 
@@ -272,7 +291,7 @@ impl Finder<'_, '_> {
     }
 
     /// The keyspace, under an invented name if its own is unknown.
-    fn keyspace_or_new(&mut self, id: KeyspaceId) -> &mut FoundKeyspace {
+    pub(super) fn keyspace_or_new(&mut self, id: KeyspaceId) -> &mut FoundKeyspace {
         self.findings.keyspaces.entry(id).or_insert_with(|| FoundKeyspace {
             name: match id {
                 KeyspaceId(0) => crate::engine::open::DEFAULT_KEYSPACE.into(),
@@ -425,68 +444,6 @@ impl Finder<'_, '_> {
                 None => return Ok(footers),
             }
         }
-    }
-
-    /// The entries of a log that no run has.
-    fn log(&mut self, name: FileName) -> Result<()> {
-        let file = self.store.open(name, true)?;
-        let header = named_log(&*file, Cause::Recovery)?;
-        if header.is_some_and(|header| header.file == name.id && header.restates) {
-            // Its entries are in the logs before it, or in runs. Twice, an operand counts twice.
-            return Ok(());
-        }
-        let identity = LogIdentity { database: self.database, file: name.id, kind: LogKind::Wal };
-        let mut records = Salvage::open(&*file, identity, Cause::Recovery)?;
-        let mut writers = BTreeMap::new();
-        let mut at_start = true;
-        while let Some(record) = records.next()? {
-            // The header is not a record; anything beyond it is damage.
-            let expected = if at_start { table::log::HEADER_BYTES as u64 } else { 0 };
-            if record.skipped_bytes > expected {
-                self.losses.push(format!("{} bytes of {name}", record.skipped_bytes - expected));
-            }
-            at_start = false;
-            if let Err(error) = self.record(record.payload, &mut writers) {
-                self.losses.push(format!("a record of {name}: {error}"));
-            }
-        }
-        let rest_bytes = records.rest_bytes()?;
-        if rest_bytes > table::log::HEADER_BYTES as u64 {
-            self.losses.push(format!("{rest_bytes} bytes at the end of {name}"));
-        }
-        for (id, writer) in writers {
-            self.keep(id, &writer);
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, id: KeyspaceId, writer: &Writer) {
-        self.findings.memtables.entry(id).or_default().push(writer.memtable().clone());
-    }
-
-    fn record(&mut self, payload: &[u8], writers: &mut BTreeMap<KeyspaceId, Writer>) -> Result<()> {
-        // The header, which says whether records have origins, may be lost.
-        let record = LogRecord::parse(payload, true)?;
-        let Some((first, batch)) = record.batch() else { return Ok(()) };
-        for (sequence, operation) in (first..).zip(batch.iter()) {
-            let id = operation.keyspace();
-            let is_dropped = self.knows_tree && !self.findings.keyspaces.contains_key(&id);
-            if !is_dropped && sequence > self.keyspace_or_new(id).flushed {
-                if writers.get(&id).is_some_and(|w| w.memtable().bytes() >= MEMTABLE_BYTES as u64)
-                    && let Some(full) = writers.remove(&id)
-                {
-                    self.keep(id, &full);
-                }
-                let writer = match writers.entry(id) {
-                    std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-                    std::collections::btree_map::Entry::Vacant(entry) => {
-                        entry.insert(Memtable::new(MEMTABLE_BYTES)?.1)
-                    }
-                };
-                writer.insert(&operation, sequence)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -2,17 +2,20 @@
 //! untouched.
 
 use crate::build::{
-    Content, History, State, Writer, content, database, database_under, options, runtime, setups,
+    Content, DEFAULT_SETUP, History, State, Writer, content, database, database_under, options,
+    runtime, setups,
 };
 use crate::image::{Image, everything_in, temporary};
 use crate::verdict::difference;
-use base::Ledger;
 use base::random::Random;
-use media::FileKind;
+use base::{Cause, Ledger};
 use media::mem::MemStore;
+use media::{FileKind, FileName, FileStore};
 use shingle::{Options, SalvageReport};
 use std::path::Path;
 use std::sync::Arc;
+use table::log::{LogIdentity, LogKind, Salvage};
+use table::manifest::decode_root;
 
 /// Salvages a directory; returns the content of the target.
 fn salvaged(source: &Path) -> (State, SalvageReport) {
@@ -160,6 +163,84 @@ fn damage_in_a_log_costs_one_record() {
         let wrong = differing(&found, history.last());
         assert!(wrong <= 60, "{name}: {wrong} keys: {:?}", report.losses);
         assert!(wrong == 0 || !report.losses.is_empty());
+    }
+}
+
+fn logs_of(image: &Image) -> Vec<FileName> {
+    image.files.keys().filter(|name| name.kind == FileKind::Wal).copied().collect()
+}
+
+/// A loss of `report` that names `log` and what may be missing.
+fn names_missing_commits(report: &SalvageReport, log: FileName) -> bool {
+    let names = |loss: &String| {
+        loss.contains(&log.to_string()) && loss.contains("commits after sequence number")
+    };
+    report.losses.iter().any(names)
+}
+
+/// The last commits are in several logs; the log before the last one.
+fn of_several_logs() -> (Image, History, FileName) {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let options = options().expert(|expert| expert.log_bytes = Some(1 << 10));
+    let mut writer = Writer::new(options.open_in(store.clone(), runtime(1)).unwrap(), 1);
+    writer.commits(20);
+    writer.flush();
+    writer.commits(70);
+    let image = Image::of(&*store);
+    let logs = logs_of(&image);
+    let log = logs[logs.len() - 2];
+    (image, writer.history, log)
+}
+
+#[test]
+fn a_missing_log_before_another_is_a_loss() {
+    let (image, history, log) = of_several_logs();
+    let (found, report) = salvaged(image.without(log).in_directory().path());
+    assert!(differing(&found, history.last()) > 0);
+    assert!(names_missing_commits(&report, log), "{log}: {:?}", report.losses);
+}
+
+#[test]
+fn a_log_that_lost_whole_records_before_another_is_a_loss() {
+    let (image, _, log) = of_several_logs();
+    let bytes = image.files[&log].to_vec();
+    let file = image.in_memory().open(log, false).unwrap();
+    let database = decode_root(image.root.as_ref().unwrap()).unwrap().database;
+    let identity = LogIdentity { database, file: log.id, kind: LogKind::Wal };
+    let mut records = Salvage::open(&*file, identity, Cause::Check).unwrap();
+    let mut ends = Vec::new();
+    while records.next().unwrap().is_some() {
+        ends.push(records.end() as usize);
+    }
+    for end in [ends[0], ends[ends.len() / 2], ends[ends.len() - 2]] {
+        let cut = image.with(log, bytes[..end].to_vec());
+        let (_, report) = salvaged(cut.in_directory().path());
+        assert!(names_missing_commits(&report, log), "{end}: {:?}", report.losses);
+    }
+}
+
+#[test]
+fn a_missing_log_that_the_manifest_needs_is_a_loss() {
+    let (image, _) = database_under(DEFAULT_SETUP, 1, |writer| {
+        writer.commits(20);
+        writer.flush();
+        writer.commits(3);
+    });
+    let (mut image, log) = (image.clone(), *logs_of(&image).last().unwrap());
+    image.files.retain(|name, _| name.kind != FileKind::Wal);
+    let (_, report) = salvaged(image.in_directory().path());
+    assert!(names_missing_commits(&report, log), "{:?}", report.losses);
+}
+
+#[test]
+fn a_closed_database_misses_no_log() {
+    for commits in [0, 3, 50] {
+        let (image, history) = database_under(DEFAULT_SETUP, 1, |writer| {
+            writer.commits(commits);
+            writer.db.clone().close().unwrap();
+        });
+        let (found, report) = salvaged(image.in_directory().path());
+        assert!(found == *history.last() && report.losses.is_empty(), "{:?}", report.losses);
     }
 }
 

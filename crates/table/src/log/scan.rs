@@ -113,6 +113,11 @@ impl<'f> Salvage<'f> {
         Ok(Some(Salvaged { offset, skipped_bytes, payload: &record[head.head_bytes..] }))
     }
 
+    /// Where the last record found ends; 0 without one.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Bytes behind the last record found; with the gaps before records, all that was not salvaged.
     /// 0 if they are zeros.
     pub fn rest_bytes(&mut self) -> Result<u64> {
