@@ -61,6 +61,8 @@ pub(super) fn find(
         findings: Findings { database, keyspaces: BTreeMap::new(), memtables: BTreeMap::new() },
         // Without the tree it is unknown which log entries are still needed.
         knows_tree: edits.tree.is_some(),
+        had_others: edits.next_keyspace > 1 || !edits.dropped.is_empty(),
+        dropped: edits.dropped,
     };
     for record in edits.records.into_values() {
         finder.keyspace(record);
@@ -134,6 +136,10 @@ struct Edits {
     tree: Option<Found>,
     logs: NeededLogs,
     records: BTreeMap<KeyspaceId, KeyspaceRecord>,
+    /// Keyspaces that do not exist any more. Their runs and log entries may still.
+    dropped: BTreeSet<KeyspaceId>,
+    /// Every keyspace that ever was has a smaller number.
+    next_keyspace: u32,
     owners: BTreeMap<RunId, KeyspaceId>,
     ingested: BTreeMap<FileId, Ingested>,
 }
@@ -198,9 +204,13 @@ impl Edits {
             )),
         }
         edits.read_records(&*file, identity)?;
-        if let Some(tree) = &edits.tree {
+        match &edits.tree {
             // Only these keyspaces still exist.
-            edits.records = tree.keyspaces.iter().map(|(&id, k)| (id, k.record.clone())).collect();
+            Some(tree) => {
+                let records = tree.keyspaces.iter().map(|(&id, k)| (id, k.record.clone()));
+                edits.records = records.collect();
+            }
+            None => edits.drop_keyspaces(),
         }
         Ok(edits)
     }
@@ -212,6 +222,8 @@ impl Edits {
             let Ok(edit) = decode_edit(record.payload, file.name(), record.offset) else {
                 continue;
             };
+            self.dropped.extend(edit.dropped);
+            self.next_keyspace = self.next_keyspace.max(edit.next_keyspace.unwrap_or(0));
             self.records.extend(edit.created.into_iter().map(|record| (record.id, record)));
             for part in edit.keyspaces {
                 self.ingested.extend(ingested_files(&part));
@@ -223,6 +235,16 @@ impl Edits {
             }
         }
         Ok(())
+    }
+
+    /// Forgets the keyspaces that do not exist any more. The edit that dropped one may be lost: its
+    /// name was free then, so one that was created later has it.
+    fn drop_keyspaces(&mut self) {
+        let mut newest: BTreeMap<&str, KeyspaceId> = BTreeMap::new();
+        for (&id, record) in &self.records {
+            self.dropped.extend(newest.insert(&record.name, id));
+        }
+        self.records.retain(|id, _| !self.dropped.contains(id));
     }
 }
 
@@ -276,6 +298,10 @@ pub(super) struct Finder<'a, 'b> {
     reporter: &'a mut Reporter<'b>,
     pub findings: Findings,
     pub knows_tree: bool,
+    /// Without the tree: keyspaces that do not exist any more.
+    pub dropped: BTreeSet<KeyspaceId>,
+    /// There were other keyspaces than that which every database has.
+    had_others: bool,
 }
 
 impl Finder<'_, '_> {
@@ -292,16 +318,20 @@ impl Finder<'_, '_> {
 
     /// The keyspace, under an invented name if its own is unknown.
     pub(super) fn keyspace_or_new(&mut self, id: KeyspaceId) -> &mut FoundKeyspace {
-        self.findings.keyspaces.entry(id).or_insert_with(|| FoundKeyspace {
-            name: match id {
-                KeyspaceId(0) => crate::engine::open::DEFAULT_KEYSPACE.into(),
-                UNKNOWN => "salvaged".into(),
-                KeyspaceId(number) => format!("keyspace-{number}"),
-            },
+        let keyspaces = &mut self.findings.keyspaces;
+        let invented = (!keyspaces.contains_key(&id)).then(|| invented_name(id, keyspaces));
+        keyspaces.entry(id).or_insert_with(|| FoundKeyspace {
+            name: invented.unwrap_or_default(),
             options: String::new(),
             pieces: Vec::new(),
             flushed: 0,
         })
+    }
+
+    /// The keyspace of runs for which nothing names one.
+    fn unnamed(&self) -> KeyspaceId {
+        let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
+        if is_alone && !self.had_others { KeyspaceId(0) } else { UNKNOWN }
     }
 
     /// The slices of the tree.
@@ -328,7 +358,7 @@ impl Finder<'_, '_> {
         owners: &BTreeMap<RunId, KeyspaceId>,
         ingested: &BTreeMap<FileId, Ingested>,
     ) -> Result<()> {
-        let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
+        let unnamed = self.unnamed();
         for &name in names.iter().filter(|name| name.kind == FileKind::Table) {
             self.step(name)?;
             let file = self.store.open(name, true)?;
@@ -352,11 +382,10 @@ impl Finder<'_, '_> {
                     Err(_) => KeyRange::all(),
                 };
                 let file = name.id;
-                let other = if is_alone { KeyspaceId(0) } else { UNKNOWN };
-                let id = owners.get(&footer.run).copied().unwrap_or(other);
+                let id = owners.get(&footer.run).copied().unwrap_or(unnamed);
                 self.piece_of(id, Piece { file, extent, range });
             }
-            self.gaps(name, file.len()?, &footers, owners, is_alone);
+            self.gaps(name, file.len()?, &footers, owners, unnamed);
         }
         Ok(())
     }
@@ -377,9 +406,7 @@ impl Finder<'_, '_> {
                     self.losses.push(format!(
                         "when {name} was ingested, so its entries count as the oldest of their keys"
                     ));
-                    let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
-                    let keyspace = if is_alone { KeyspaceId(0) } else { UNKNOWN };
-                    Ingested { identity, keyspace, sequence: 0 }
+                    Ingested { identity, keyspace: self.unnamed(), sequence: 0 }
                 }
             },
         };
@@ -389,12 +416,17 @@ impl Finder<'_, '_> {
     }
 
     fn piece_of(&mut self, id: KeyspaceId, piece: Piece) {
+        if self.dropped.contains(&id) {
+            return;
+        }
+        let (run, name) = (piece.extent.run, FileName::table(piece.file));
+        let keyspace = self.keyspace_or_new(id);
+        keyspace.pieces.push(piece);
         if id == UNKNOWN {
-            let (run, name) = (piece.extent.run, FileName::table(piece.file));
-            let what = format!("the keyspace of run {run} in {name}: it goes to `salvaged`");
+            let what =
+                format!("the keyspace of run {run} in {name}: it goes to `{}`", keyspace.name);
             self.losses.push(what);
         }
-        self.keyspace_or_new(id).pieces.push(piece);
     }
 
     /// Searches the space between the runs of a table, which may hold runs without a footer, for
@@ -406,10 +438,12 @@ impl Finder<'_, '_> {
         file_bytes: u64,
         footers: &[Footer],
         owners: &BTreeMap<RunId, KeyspaceId>,
-        is_alone: bool,
+        unnamed: KeyspaceId,
     ) {
-        let neighbour = footers.iter().find_map(|footer| owners.get(&footer.run).copied());
-        let id = if is_alone { KeyspaceId(0) } else { neighbour.unwrap_or(UNKNOWN) };
+        // Those of a dropped keyspace say nothing: the space may be of another one.
+        let mut owners = footers.iter().filter_map(|footer| owners.get(&footer.run).copied());
+        let neighbour = owners.find(|owner| !self.dropped.contains(owner));
+        let id = if unnamed == UNKNOWN { neighbour.unwrap_or(UNKNOWN) } else { unnamed };
         let mut start = format::HEADER_BYTES;
         let runs = footers.iter().rev().map(|footer| (footer.start, footer.start + footer.bytes));
         for (run_start, run_end) in runs.chain([(file_bytes, file_bytes)]) {
@@ -445,6 +479,18 @@ impl Finder<'_, '_> {
             }
         }
     }
+}
+
+/// A name for a keyspace whose own is unknown, which no other has.
+fn invented_name(id: KeyspaceId, known: &BTreeMap<KeyspaceId, FoundKeyspace>) -> String {
+    let name = match id {
+        KeyspaceId(0) => crate::engine::open::DEFAULT_KEYSPACE.into(),
+        UNKNOWN => "salvaged".into(),
+        KeyspaceId(number) => format!("keyspace-{number}"),
+    };
+    let is_free = |name: &String| known.values().all(|keyspace| keyspace.name != *name);
+    let mut names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}")));
+    names.find(is_free).unwrap_or(name)
 }
 
 /// The end of the last sound footer that ends before byte `end`.

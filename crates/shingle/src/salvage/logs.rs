@@ -153,6 +153,9 @@ impl Finder<'_, '_> {
 
     /// The keyspace does not exist any more.
     fn is_dropped(&self, id: KeyspaceId) -> bool {
-        self.knows_tree && !self.findings.keyspaces.contains_key(&id)
+        match self.knows_tree {
+            true => !self.findings.keyspaces.contains_key(&id),
+            false => self.dropped.contains(&id),
+        }
     }
 }

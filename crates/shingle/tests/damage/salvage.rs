@@ -11,7 +11,8 @@ use base::random::Random;
 use base::{Cause, Ledger};
 use media::mem::MemStore;
 use media::{FileKind, FileName, FileStore};
-use shingle::{Options, SalvageReport};
+use shingle::{KeyspaceOptions, Options, SalvageReport};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use table::log::{LogIdentity, LogKind, Salvage};
@@ -292,6 +293,77 @@ fn runs_before_garbage_at_the_end_of_a_table_are_found() {
     let expected = State::from([("default".to_string(), model)]);
     assert!(found == expected, "{}", difference(&found, &expected));
     assert!(report.losses.iter().any(|loss| loss.contains(".table")));
+}
+
+/// A keyspace `users` that was dropped, and a later one of its name; both have entries
+/// in a log. Also the table of another keyspace.
+fn with_a_dropped_namesake() -> (Image, FileName) {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let db = options().open_in(store.clone(), runtime(1)).unwrap();
+    db.put("key", "default").unwrap();
+    db.flush().unwrap();
+    let table = *Image::of(&*store).files.keys().find(|n| n.kind == FileKind::Table).unwrap();
+    for life in ["old", "new"] {
+        let users = db.create_keyspace("users", KeyspaceOptions::default()).unwrap();
+        for part in ["flushed", "logged"] {
+            users.put(format!("{part} {life}"), life).unwrap();
+            users.put(part, life).unwrap();
+            if part == "flushed" {
+                db.flush().unwrap();
+            }
+        }
+        if life == "old" {
+            db.drop_keyspace("users").unwrap();
+        }
+    }
+    (Image::of(&*store), table)
+}
+
+#[test]
+fn a_dropped_keyspace_does_not_come_back_in_its_namesake() {
+    let (image, table) = with_a_dropped_namesake();
+    // The tree is lost with a table of it, the edits are not.
+    let image = image.without(table);
+    let manifest = *image.files.keys().find(|name| name.kind == FileKind::Manifest).unwrap();
+    let (found, _) = salvaged(image.in_directory().path());
+    let expected = ["flushed", "flushed new", "logged", "logged new"];
+    let expected = expected.map(|key| (key.as_bytes().to_vec(), b"new".to_vec()));
+    assert!(found["users"] == Content::from(expected.clone()), "{:?}", found["users"]);
+    // Any edit may be lost too, also the one that drops the keyspace.
+    for at in (80..image.files[&manifest].len()).step_by(3) {
+        let mut bytes = image.files[&manifest].to_vec();
+        bytes[at] ^= 1;
+        let (found, _) = salvaged(image.with(manifest, bytes).in_directory().path());
+        let Some(users) = found.get("users") else { continue };
+        let lives: BTreeSet<&[u8]> = users.values().map(|value| &value[..]).collect();
+        assert!(lives.len() < 2, "byte {at}: {users:?}");
+    }
+}
+
+#[test]
+fn an_invented_name_is_not_that_of_a_keyspace() {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let db = options().open_in(store.clone(), runtime(1)).unwrap();
+    let named = db.create_keyspace("salvaged", KeyspaceOptions::default()).unwrap();
+    named.put("key", "named").unwrap();
+    db.flush().unwrap();
+    db.put("other", "default").unwrap();
+    db.flush().unwrap();
+    let image = Image::of(&*store);
+    let manifest = *image.files.keys().find(|name| name.kind == FileKind::Manifest).unwrap();
+    let mut unnamed = 0;
+    for at in (80..image.files[&manifest].len()).step_by(3) {
+        let mut bytes = image.files[&manifest].to_vec();
+        bytes[at] ^= 1;
+        // Without logs.
+        let mut damaged = image.with(manifest, bytes);
+        damaged.files.retain(|name, _| name.kind != FileKind::Wal);
+        let (found, _) = salvaged(damaged.in_directory().path());
+        let mixed = found.get("salvaged").is_some_and(|content| content.len() > 1);
+        assert!(!mixed, "byte {at}: {found:?}");
+        unnamed += usize::from(found.contains_key("salvaged-2"));
+    }
+    assert!(unnamed > 0);
 }
 
 #[test]
