@@ -1,6 +1,6 @@
 //! `backup`.
 
-use crate::args::backup::{BackupArgs, BackupStep, PruneArgs, RestoreArgs, VerifyArgs};
+use crate::args::backup::{BackupArgs, BackupStep, Kept, PruneArgs, RestoreArgs, VerifyArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::{Interrupt, interrupted};
@@ -15,7 +15,7 @@ use std::path::Path;
 pub fn backup(context: &mut Context, args: BackupArgs) -> Outcome {
     match args.step {
         BackupStep::Create(args) => create(context, &args.directory),
-        BackupStep::List(args) => list(context, &args.directory),
+        BackupStep::List(args) => list(context, &args),
         BackupStep::Verify(args) => verify(context, &args),
         BackupStep::Restore(args) => restore(context, &args),
         BackupStep::Prune(args) => prune(context, &args),
@@ -25,11 +25,21 @@ pub fn backup(context: &mut Context, args: BackupArgs) -> Outcome {
 fn as_json(backup: &Backup) -> Value {
     json!({
         "number": backup.number,
+        "database": format!("{:016x}", backup.database),
         "taken_micros": backup.taken_micros,
         "sequence": backup.sequence,
         "files": backup.files,
         "bytes": backup.bytes,
         "new_bytes": backup.new_bytes,
+    })
+}
+
+/// The backups in a directory, of the database that was chosen.
+fn opened(kept: &Kept) -> Outcome<Backups> {
+    let backups = Backups::open(&kept.directory)?;
+    Ok(match kept.database {
+        Some(database) => backups.of_database(database),
+        None => backups,
     })
 }
 
@@ -70,17 +80,18 @@ fn create(context: &mut Context, directory: &Path) -> Outcome {
     Ok(())
 }
 
-fn list(context: &mut Context, directory: &Path) -> Outcome {
-    let backups = Backups::open(directory)?.list()?;
+fn list(context: &mut Context, kept: &Kept) -> Outcome {
+    let backups = opened(kept)?.list()?;
     if context.global.json {
         return context.json(&backups.iter().map(as_json).collect::<Vec<_>>());
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["number", "taken (seconds since 1970)", "files", "size", "new"]);
+    table.set_header(["number", "database", "taken (seconds since 1970)", "files", "size", "new"]);
     for backup in &backups {
         table.add_row([
             backup.number.to_string(),
+            format!("{:016x}", backup.database),
             (backup.taken_micros / 1_000_000).to_string(),
             backup.files.to_string(),
             units::bytes(backup.bytes),
@@ -96,8 +107,7 @@ fn chosen(backups: &Backups, directory: &Path, number: Option<u64>) -> Outcome<u
     if let Some(number) = number {
         return Ok(number);
     }
-    let newest = backups.list()?.last().map(|backup| backup.number);
-    newest.ok_or_else(|| no_backup(directory))
+    Ok(backups.newest()?.ok_or_else(|| no_backup(directory))?.number)
 }
 
 fn no_backup(directory: &Path) -> Failure {
@@ -108,8 +118,8 @@ fn no_backup(directory: &Path) -> Failure {
 }
 
 fn verify(context: &mut Context, args: &VerifyArgs) -> Outcome {
-    let backups = Backups::open(&args.directory)?;
-    let number = chosen(&backups, &args.directory, args.number)?;
+    let backups = opened(&args.kept)?;
+    let number = chosen(&backups, &args.kept.directory, args.number)?;
     let verified = cancellable(context, "verify", |progress| backups.verify(number, progress))?;
     let Some(problems) = verified else {
         return Err(interrupted("the backup was read in part", "nothing was changed"));
@@ -136,12 +146,12 @@ fn verify(context: &mut Context, args: &VerifyArgs) -> Outcome {
 }
 
 fn restore(context: &mut Context, args: &RestoreArgs) -> Outcome {
-    let backups = Backups::open(&args.directory)?;
+    let backups = opened(&args.kept)?;
     let number = match args.at {
-        None => chosen(&backups, &args.directory, args.number)?,
+        None => chosen(&backups, &args.kept.directory, args.number)?,
         Some(seconds) => {
             let micros = seconds.saturating_add(1).saturating_mul(1_000_000) - 1;
-            backups.at(micros)?.ok_or_else(|| no_backup(&args.directory))?.number
+            backups.at(micros)?.ok_or_else(|| no_backup(&args.kept.directory))?.number
         }
     };
     let restored = cancellable(context, "restore", |progress| {
@@ -159,8 +169,7 @@ fn restore(context: &mut Context, args: &RestoreArgs) -> Outcome {
 }
 
 fn prune(context: &mut Context, args: &PruneArgs) -> Outcome {
-    let backups = Backups::open(&args.directory)?;
-    let pruned = backups.prune(&Keep { last: args.keep, ..Keep::default() })?;
+    let pruned = opened(&args.kept)?.prune(&Keep { last: args.keep, ..Keep::default() })?;
     if context.global.json {
         return context.json(&json!({
             "backups": pruned.backups,

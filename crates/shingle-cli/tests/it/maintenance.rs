@@ -318,3 +318,30 @@ fn backups_are_taken_listed_verified_restored_and_pruned() {
     let words = shell.run(&["backup", "create", "old.db"]).fails(1);
     assert!(words.contains("not a backup directory"), "{words}");
 }
+
+#[test]
+fn a_directory_with_backups_of_two_databases_asks_for_one() {
+    let shell = Shell::new();
+    shell.run(&["put", "a", "1"]).ok();
+    shell.run(&["backup", "create", "kept"]).ok();
+    let other = |args: &[&str]| {
+        let output = shell.command().args(["--db", "other.db"]).args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    other(&["put", "a", "2"]);
+    other(&["backup", "create", "kept"]);
+    let listed = shell.run(&["--json", "backup", "list", "kept"]).ok();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let ours = listed[0]["database"].as_str().unwrap();
+    for args in [&["verify", "kept"][..], &["restore", "kept", "new.db"], &["prune", "kept"]] {
+        let words = shell.run(&[&["backup"], args].concat()).fails(1);
+        assert!(words.contains("2 databases") && words.contains(ours), "{words}");
+    }
+    assert!(!shell.path("new.db").exists());
+    shell.run(&["backup", "restore", "kept", "new.db", "--database", ours]).ok();
+    let got = shell.command().args(["--db", "new.db", "get", "a"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&got.stdout), "1\n");
+    shell.run(&["backup", "prune", "kept", "--keep", "1", "--database", ours]).ok();
+    let left = shell.run(&["backup", "list", "kept"]).ok();
+    assert_eq!(left.lines().count(), 3, "{left}");
+}

@@ -1,7 +1,7 @@
 //! Backups: a directory with several generations of a database, which share files.
 //!
 //! A generation is a checkpoint whose files are kept by content: a file that any generation has is
-//! not written again. The directory is a file store of its own kind. Its root lists the
+//! not written again. The directory is a file store of its own kind. Its root names the file of
 //! generations ([`catalog`]); each has a list of files. Replacing the root is the one step by which
 //! a generation comes or goes.
 //!
@@ -13,22 +13,27 @@
 
 mod catalog;
 mod files;
+mod taking;
+#[cfg(test)]
+mod tests;
 
 use crate::api::Db;
-use crate::engine::checkpoint::{CheckpointTarget, clear};
+use crate::engine::checkpoint::clear;
 use crate::progress::{Progress, Reporter};
-use base::{Cause, Error, ErrorKind, FileId, Ledger, Result};
-use catalog::{Content, Entry, FileList, Generation};
+use base::{Cause, DatabaseId, Error, ErrorKind, FileId, Ledger, Result};
+use catalog::{FileList, Generation, Root, Sealed};
 use files::Meter;
 use media::os::{OsOptions, OsStore};
-use media::{AppendFile, FileHint, FileName, FileStore, Part, StoreLock};
+use media::{FileHint, FileName, FileStore, StoreLock};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use table::manifest::decode_root;
+use taking::{Taking, TakingState, Target};
 
-/// A directory of backups. Any number of databases may have their generations in it, but copies of
-/// one database share more.
+/// A directory of backups. Any number of databases may have their generations in it:
+/// [`Backups::of_database`] chooses one. Copies of a database count as the same database.
 ///
 /// ```
 /// # fn main() -> shingle::Result<()> {
@@ -51,6 +56,8 @@ use std::sync::Arc;
 /// ```
 pub struct Backups {
     store: Arc<dyn FileStore>,
+    /// Those of other databases are left out.
+    database: Option<DatabaseId>,
 }
 
 /// One generation of a backup directory.
@@ -58,6 +65,9 @@ pub struct Backups {
 pub struct Backup {
     /// Its number; later ones have larger numbers.
     pub number: u64,
+    /// The database that it is of: a number that a database gets when it is created, and that its
+    /// copies share. Written as 16 hex digits.
+    pub database: u64,
     /// When it was taken, in microseconds since 1970.
     pub taken_micros: u64,
     /// The sequence number of the last write in it.
@@ -94,6 +104,7 @@ impl Backup {
     fn of(generation: &Generation) -> Backup {
         Backup {
             number: generation.number,
+            database: generation.database.map_or(0, |database| database.0),
             taken_micros: generation.taken_micros,
             sequence: generation.sequence,
             files: generation.files,
@@ -132,17 +143,109 @@ impl Backups {
     ///
     /// As for [`Backups::open`].
     pub fn open_store(store: Arc<dyn FileStore>) -> Result<Backups> {
-        let backups = Backups { store };
-        backups.generations()?;
+        let backups = Backups { store, database: None };
+        backups.catalog()?;
         Ok(backups)
     }
 
-    fn generations(&self) -> Result<Vec<Generation>> {
-        let Some(root) = self.store.root()? else { return self.check_new().map(|()| Vec::new()) };
-        catalog::decode_root(&root).map_err(|error| {
+    /// Only the backups of one database, see [`Backup::database`]: lists have no others, and
+    /// pruning leaves the others as they are.
+    pub fn of_database(self, database: u64) -> Backups {
+        Backups { database: Some(DatabaseId(database)), ..self }
+    }
+
+    fn catalog(&self) -> Result<Catalog> {
+        let mut root = self.store.root()?;
+        loop {
+            let read = match &root {
+                Some(root) => self.catalog_of(root),
+                None => self.check_new().map(|()| Catalog::default()),
+            };
+            let Err(error) = read else { return read };
+            // Another process may have replaced the root, and removed the file that it named.
+            match self.store.root()? {
+                now if now == root => return Err(error),
+                now => root = now,
+            }
+        }
+    }
+
+    fn catalog_of(&self, root: &[u8]) -> Result<Catalog> {
+        let root = catalog::decode_root(root).map_err(|error| {
             let message = format!("{}: {}", self.store.describe(), error.message());
             Error::new(error.kind(), message)
-        })
+        })?;
+        match root {
+            Root::Named(None) => Ok(Catalog::default()),
+            Root::Named(Some(sealed)) => {
+                let generations = self.read_sealed(sealed, catalog::decode_generations)?;
+                Ok(Catalog { generations, file: Some(sealed.file) })
+            }
+            Root::Listed(mut generations) => {
+                for generation in &mut generations {
+                    // If the list is damaged, it is unknown which database it was.
+                    let list = self.list_of(generation).ok();
+                    let root = list.and_then(|list| decode_root(&list.root).ok());
+                    generation.database = root.map(|root| root.database);
+                }
+                Ok(Catalog { generations, file: None })
+            }
+        }
+    }
+
+    /// Those of the chosen database; where none is chosen, all.
+    fn chosen(&self) -> Result<Vec<Generation>> {
+        let mut generations = self.catalog()?.generations;
+        generations.retain(|each| self.database.is_none() || each.database == self.database);
+        Ok(generations)
+    }
+
+    /// What `decode` makes of a file of ours, after its checksum was compared.
+    fn read_sealed<T>(&self, sealed: Sealed, decode: fn(&[u8]) -> Result<T>) -> Result<T> {
+        let name = FileName::manifest(sealed.file);
+        let read = || {
+            let bytes = files::read_whole(&*self.store, name)?;
+            if base::checksum::hash64(&bytes) != sealed.hash {
+                return Err(Error::new(ErrorKind::Corruption, "the file is not the one stored"));
+            }
+            decode(&bytes)
+        };
+        read().map_err(|error| error.in_file(name.to_string()))
+    }
+
+    /// Those of the chosen database; where none is chosen, there must be one only.
+    fn of_one_database(&self) -> Result<Vec<Generation>> {
+        let chosen = self.chosen()?;
+        let databases: BTreeSet<_> = chosen.iter().filter_map(|each| each.database).collect();
+        match self.database {
+            Some(database) if chosen.is_empty() => {
+                let what = format!("has no backup of database {:016x}", database.0);
+                Err(self.choose(ErrorKind::NotFound, &what))
+            }
+            None if databases.len() > 1 => {
+                let what = format!("has backups of {} databases", databases.len());
+                Err(self.choose(ErrorKind::InvalidArgument, &what))
+            }
+            _ => Ok(chosen),
+        }
+    }
+
+    /// The error that asks for a choice, with the databases that there are.
+    fn choose(&self, kind: ErrorKind, what: &str) -> Error {
+        let mut of: BTreeMap<u64, (usize, u64)> = BTreeMap::new();
+        for generation in self.catalog().unwrap_or_default().generations {
+            let (count, newest) = of.entry(Backup::of(&generation).database).or_default();
+            (*count, *newest) = (*count + 1, generation.number);
+        }
+        let known = of.iter().map(|(database, (count, newest))| {
+            format!("{database:016x} ({count}, the newest is number {newest})")
+        });
+        let known = known.collect::<Vec<_>>().join(", ");
+        let message = format!(
+            "{} {what}; choose a database, with --database or Backups::of_database: {known}",
+            self.store.describe()
+        );
+        Error::new(kind, message)
     }
 
     /// Without a root there are no backups, unless it was lost.
@@ -159,7 +262,7 @@ impl Backups {
     }
 
     fn generation(&self, number: u64) -> Result<Generation> {
-        let found = self.generations()?.into_iter().find(|each| each.number == number);
+        let found = self.chosen()?.into_iter().find(|each| each.number == number);
         found.ok_or_else(|| {
             let message = format!("there is no backup {number} in {}", self.store.describe());
             Error::new(ErrorKind::NotFound, message)
@@ -167,15 +270,8 @@ impl Backups {
     }
 
     fn list_of(&self, generation: &Generation) -> Result<FileList> {
-        let name = FileName::manifest(generation.list);
-        let read = || {
-            let bytes = files::read_whole(&*self.store, name)?;
-            if base::checksum::hash64(&bytes) != generation.list_hash {
-                return Err(Error::new(ErrorKind::Corruption, "the list is not the one stored"));
-            }
-            catalog::decode_list(&bytes)
-        };
-        read().map_err(|error| error.in_file(name.to_string()))
+        let sealed = Sealed { file: generation.list, hash: generation.list_hash };
+        self.read_sealed(sealed, catalog::decode_list)
     }
 
     /// The generations, oldest first.
@@ -184,16 +280,29 @@ impl Backups {
     ///
     /// As for [`Backups::open`].
     pub fn list(&self) -> Result<Vec<Backup>> {
-        Ok(self.generations()?.iter().map(Backup::of).collect())
+        Ok(self.chosen()?.iter().map(Backup::of).collect())
+    }
+
+    /// The newest generation.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Backups::at`].
+    pub fn newest(&self) -> Result<Option<Backup>> {
+        self.at(u64::MAX)
     }
 
     /// The newest generation that was taken at this time or before, in microseconds since 1970.
     ///
     /// # Errors
     ///
-    /// As for [`Backups::open`].
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) where there are backups of several
+    /// databases and none is chosen; [`NotFound`](crate::ErrorKind::NotFound) where all are of
+    /// others than the chosen one. Also as for [`Backups::open`].
     pub fn at(&self, micros: u64) -> Result<Option<Backup>> {
-        Ok(self.list()?.into_iter().rfind(|backup| backup.taken_micros <= micros))
+        let generations = self.of_one_database()?;
+        let found = generations.iter().rfind(|generation| generation.taken_micros <= micros);
+        Ok(found.map(Backup::of))
     }
 
     /// Adds a generation with the contents of `db`, which others may write meanwhile. Reads every
@@ -205,19 +314,44 @@ impl Backups {
     /// [`Db::checkpoint`]. The generations that were there stay what they are.
     pub fn create(&self, db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<Backup> {
         let _lock = self.lock()?;
-        let mut generations = self.generations()?;
+        let mut catalog = self.catalog()?;
         if self.store.root()?.is_none() {
             // Before the first file: files without a root are those of a lost one.
-            self.store.set_root(&catalog::encode_root(&generations))?;
+            self.store.set_root(&catalog::encode_root(None))?;
         }
-        self.remove_unneeded(&generations)?;
-        let taken = self.take(&generations, db, progress);
-        let generation = taken.inspect_err(|_| drop(self.remove_unneeded(&generations)))?;
-        generations.push(generation.clone());
-        self.store.sync_names()?;
-        // If this fails, the next opening finds one root or the other, and all files of both.
-        self.store.set_root(&catalog::encode_root(&generations))?;
+        self.remove_unneeded(&catalog)?;
+        let taken = self.take(&catalog.generations, db, progress).and_then(|generation| {
+            let all = [&catalog.generations[..], std::slice::from_ref(&generation)].concat();
+            Ok((self.store_generations(&all)?, generation))
+        });
+        let (sealed, generation) = taken.inspect_err(|_| drop(self.remove_unneeded(&catalog)))?;
+        self.replace(&mut catalog, sealed)?;
         Ok(Backup::of(&generation))
+    }
+
+    fn store_generations(&self, generations: &[Generation]) -> Result<Sealed> {
+        let bytes = catalog::encode_generations(generations);
+        let file = FileId(self.next_file()?);
+        self.store_small(file, &bytes)?;
+        self.store.sync_names()?;
+        Ok(Sealed { file, hash: base::checksum::hash64(&bytes) })
+    }
+
+    /// Makes the generations in the file `sealed` those of the directory.
+    fn replace(&self, catalog: &mut Catalog, sealed: Sealed) -> Result<()> {
+        // If this fails, the next opening finds one root or the other, and all files of both.
+        self.store.set_root(&catalog::encode_root(Some(sealed)))?;
+        if let Some(old) = catalog.file.replace(sealed.file) {
+            // Otherwise it goes when the next backup is taken.
+            let _ = self.store.remove(FileName::manifest(old));
+        }
+        Ok(())
+    }
+
+    fn store_small(&self, file: FileId, bytes: &[u8]) -> Result<()> {
+        let mut file = self.store.create(FileName::manifest(file), &FileHint::default())?;
+        file.append(bytes, Cause::Checkpoint)?;
+        file.sync(Cause::Checkpoint)
     }
 
     /// Stores the files of a generation that comes after `generations`, and their list.
@@ -254,10 +388,9 @@ impl Backups {
         let TakingState { taking, new_bytes, .. } = state;
         let list = FileId(taking.next_file);
         let bytes = catalog::encode_list(&taking.list);
-        let mut file = self.store.create(FileName::manifest(list), &FileHint::default())?;
-        file.append(&bytes, Cause::Checkpoint)?;
-        file.sync(Cause::Checkpoint)?;
+        self.store_small(list, &bytes)?;
         Ok(Generation {
+            database: Some(decode_root(&taking.list.root)?.database),
             number,
             taken_micros,
             sequence,
@@ -380,37 +513,40 @@ impl Backups {
     }
 
     /// Removes the generations that `keep` does not keep, and the files that only they needed. The
-    /// newest generation always stays.
+    /// newest generation always stays. Of several databases, one must be chosen
+    /// ([`Backups::of_database`]); the generations of the others stay.
     ///
     /// # Errors
     ///
+    /// As for [`Backups::at`] where no database is chosen, or one without backups;
     /// [`Locked`](crate::ErrorKind::Locked) where a backup is being taken;
     /// [`Corruption`](crate::ErrorKind::Corruption) where the list of a generation that stays is
     /// damaged: then nothing is removed.
     pub fn prune(&self, keep: &Keep) -> Result<Pruned> {
         let _lock = self.lock()?;
-        let generations = self.generations()?;
-        let count = generations.len();
-        let stays = |(at, generation): (usize, &Generation)| {
-            let is_last = count - at <= keep.last.max(1);
-            is_last || keep.taken_after_micros.is_some_and(|after| generation.taken_micros > after)
+        let mut catalog = self.catalog()?;
+        let chosen = self.of_one_database()?;
+        let goes = |(at, generation): (usize, &Generation)| {
+            let is_last = chosen.len() - at <= keep.last.max(1);
+            !is_last && keep.taken_after_micros.is_none_or(|after| generation.taken_micros <= after)
         };
-        let (staying, going): (Vec<_>, Vec<_>) =
-            generations.into_iter().enumerate().partition(|(at, each)| stays((*at, each)));
-        let staying: Vec<Generation> = staying.into_iter().map(|(_, each)| each).collect();
+        let going = chosen.iter().enumerate().filter(|each| goes(*each));
+        let going: Vec<u64> = going.map(|(_, generation)| generation.number).collect();
+        catalog.generations.retain(|generation| !going.contains(&generation.number));
         // Damage must show before anything goes.
-        self.needed_files(&staying)?;
+        self.needed_files(&catalog)?;
         if !going.is_empty() {
-            self.store.set_root(&catalog::encode_root(&staying))?;
+            let sealed = self.store_generations(&catalog.generations)?;
+            self.replace(&mut catalog, sealed)?;
         }
-        let (files, bytes) = self.remove_unneeded(&staying)?;
-        let backups = going.into_iter().map(|(_, generation)| generation.number).collect();
-        Ok(Pruned { backups, files, bytes })
+        let (files, bytes) = self.remove_unneeded(&catalog)?;
+        Ok(Pruned { backups: going, files, bytes })
     }
 
-    fn needed_files(&self, generations: &[Generation]) -> Result<BTreeSet<FileName>> {
-        let mut needed = BTreeSet::new();
-        for generation in generations {
+    fn needed_files(&self, catalog: &Catalog) -> Result<BTreeSet<FileName>> {
+        let mut needed: BTreeSet<FileName> =
+            catalog.file.into_iter().map(FileName::manifest).collect();
+        for generation in &catalog.generations {
             needed.insert(FileName::manifest(generation.list));
             let entries = self.list_of(generation)?.entries;
             needed.extend(entries.iter().map(|entry| FileName::table(entry.stored)));
@@ -418,9 +554,9 @@ impl Backups {
         Ok(needed)
     }
 
-    /// Removes what none of `generations` needs; returns how many files, and their bytes.
-    fn remove_unneeded(&self, generations: &[Generation]) -> Result<(u64, u64)> {
-        let needed = self.needed_files(generations)?;
+    /// Removes what `catalog` does not need; returns how many files, and their bytes.
+    fn remove_unneeded(&self, catalog: &Catalog) -> Result<(u64, u64)> {
+        let needed = self.needed_files(catalog)?;
         let (mut files, mut bytes) = (0, 0);
         for file in self.store.list()?.iter().filter(|file| !needed.contains(&file.name)) {
             self.store.remove(file.name)?;
@@ -431,78 +567,9 @@ impl Backups {
     }
 }
 
-/// A generation that is being taken.
-struct Taking<'a> {
-    store: &'a dyn FileStore,
-    known: BTreeMap<Content, FileId>,
-    next_file: u64,
-    list: FileList,
-    meter: Meter<'a>,
-}
-
-struct TakingState<'a> {
-    taking: Taking<'a>,
-    new_bytes: u64,
-    /// The manifest, and the file that holds it here.
-    manifest: Option<(FileName, FileId)>,
-}
-
-/// Takes the files of a checkpoint.
-struct Target<'a>(RefCell<TakingState<'a>>);
-
-impl Taking<'_> {
-    fn new_file(&mut self) -> FileId {
-        let file = FileId(self.next_file);
-        self.next_file += 1;
-        file
-    }
-
-    /// Takes the first bytes of a file; returns how many of them are new.
-    fn take(&mut self, source: &dyn FileStore, name: FileName, part: Part) -> Result<u64> {
-        let file = source.open(name, true)?;
-        let bytes = part.of(file.len()?);
-        let first = Content { bytes, hash: 0 };
-        let of_length = first..=Content { hash: u64::MAX, ..first };
-        if self.known.range(of_length).next().is_some() {
-            let content = files::content(&*file, bytes, &mut self.meter)?;
-            if let Some(&stored) = self.known.get(&content) {
-                self.list.entries.push(Entry { name, content, stored });
-                return Ok(0);
-            }
-        }
-        let stored = self.new_file();
-        let target = FileName::table(stored);
-        let content = files::copy(&*file, bytes, self.store, target, &mut self.meter)?;
-        self.known.insert(content, stored);
-        self.list.entries.push(Entry { name, content, stored });
-        Ok(bytes)
-    }
-}
-
-impl CheckpointTarget for Target<'_> {
-    fn take(&self, source: &dyn FileStore, name: FileName, part: Part) -> Result<()> {
-        let mut state = self.0.borrow_mut();
-        let new_bytes = state.taking.take(source, name, part)?;
-        state.new_bytes += new_bytes;
-        Ok(())
-    }
-
-    fn create_manifest(&self, name: FileName) -> Result<Box<dyn AppendFile>> {
-        let mut state = self.0.borrow_mut();
-        let stored = state.taking.new_file();
-        state.manifest = Some((name, stored));
-        state.taking.store.create(FileName::table(stored), &FileHint::default())
-    }
-
-    fn finish(&self, root: &[u8]) -> Result<()> {
-        let mut state = self.0.borrow_mut();
-        state.taking.list.root = root.to_vec();
-        let Some((name, stored)) = state.manifest.take() else { return Ok(()) };
-        let file = state.taking.store.open(FileName::table(stored), true)?;
-        let bytes = file.len()?;
-        let content = files::content(&*file, bytes, &mut state.taking.meter)?;
-        state.taking.list.entries.push(Entry { name, content, stored });
-        state.new_bytes += bytes;
-        Ok(())
-    }
+/// The generations, oldest first, and the file that holds them.
+#[derive(Default)]
+struct Catalog {
+    generations: Vec<Generation>,
+    file: Option<FileId>,
 }

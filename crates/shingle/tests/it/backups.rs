@@ -122,6 +122,57 @@ fn copies_of_a_database_that_went_on_separately_share_a_directory() {
 }
 
 #[test]
+fn backups_of_several_databases_are_told_apart() {
+    let directory = memory();
+    let databases = [open(&memory()), open(&memory())];
+    for (value, db) in [("1", 0), ("2", 1), ("3", 0)] {
+        databases[db].put("k", value).unwrap();
+        backups(&directory).create(&databases[db], &mut |_| ()).unwrap();
+    }
+    let all = backups(&directory).list().unwrap();
+    let (ours, other) = (all[0].database, all[1].database);
+    assert!(ours != other && all[2].database == ours, "{all:?}");
+    let prune = |backups: Backups| backups.prune(&Keep { last: 1, ..Keep::default() });
+    for error in [
+        backups(&directory).newest().unwrap_err(),
+        backups(&directory).at(u64::MAX).unwrap_err(),
+        prune(backups(&directory)).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        let words = error.to_string();
+        for database in [ours, other] {
+            assert!(words.contains(&format!("{database:016x}")), "{words}");
+        }
+    }
+    let unknown = prune(backups(&directory).of_database(ours ^ 1)).unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::NotFound);
+    assert_eq!(backups(&directory).list().unwrap(), all, "a refused pruning removed something");
+
+    let of_other = backups(&directory).of_database(other);
+    assert_eq!(of_other.newest().unwrap().as_ref(), Some(&all[1]));
+    let foreign = of_other.restore_to(3, &memory(), &mut |_| ()).unwrap_err();
+    assert_eq!(foreign.kind(), ErrorKind::NotFound);
+    assert_eq!(prune(backups(&directory).of_database(ours)).unwrap().backups, [1]);
+    assert_eq!(backups(&directory).list().unwrap(), all[1..]);
+    let db = restored(&backups(&directory), 2);
+    assert_eq!(db.get("k").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
+/// A store bounds the bytes of its root.
+#[test]
+fn the_root_does_not_grow_with_the_number_of_backups() {
+    let directory = memory();
+    let (db, backups) = (open(&memory()), backups(&directory));
+    let root_bytes = |_| {
+        backups.create(&db, &mut |_| ()).unwrap();
+        directory.root().unwrap().unwrap().len()
+    };
+    let bytes: Vec<usize> = (0..10).map(root_bytes).collect();
+    assert_eq!(bytes, [bytes[0]; 10]);
+    assert_eq!(backups.list().unwrap().len(), 10);
+}
+
+#[test]
 fn a_crash_while_a_backup_is_taken_or_pruned_costs_no_earlier_one() {
     for seed in 0..24u64 {
         let (store, directory) = (memory(), memory());
