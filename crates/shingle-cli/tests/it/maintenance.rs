@@ -1,6 +1,6 @@
 //! stat, check, compact, checkpoint, salvage, options.
 
-use crate::Shell;
+use crate::{Ran, Shell, write};
 
 fn filled() -> Shell {
     let shell = Shell::new();
@@ -140,6 +140,50 @@ fn a_flipped_bit_is_found_and_salvage_leaves_the_source_alone() {
     shell.run(&["salvage", "saved.db"]).ok();
     assert_eq!(std::fs::read(&path).expect("it is still there"), bytes);
     shell.run(&["salvage", "saved.db"]).fails(1);
+}
+
+/// The names and contents of all files in `folder`.
+fn contents(folder: &std::path::Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let files = std::fs::read_dir(folder).expect("it is a directory").flatten();
+    let read = |file: std::fs::DirEntry| {
+        (file.file_name(), std::fs::read(file.path()).expect("it can be read"))
+    };
+    let mut files: Vec<_> = files.map(read).collect();
+    files.sort();
+    files
+}
+
+/// Shells and programs hand the limit of the size of a file on, and that no signal comes with it.
+#[cfg(unix)]
+#[test]
+fn a_failed_salvage_removes_what_it_wrote_and_nothing_else() {
+    let shell = Shell::new();
+    let lines: String = (0..20_000u64).map(|i| format!("k{i:05}\t{}\n", i * i * i)).collect();
+    shell.feed(&["import", "-", "--format", "tsv"], lines.as_bytes()).ok();
+    let source = contents(&shell.path("my.db"));
+    write(&shell.path("used/letter"), b"a letter");
+    std::fs::create_dir(shell.path("empty")).expect("it can be made");
+
+    let limited = |target: &str| {
+        let run = format!(
+            "trap '' XFSZ; ulimit -f 100; exec {} --db my.db salvage {target}",
+            env!("CARGO_BIN_EXE_shingle")
+        );
+        let mut command = std::process::Command::new("sh");
+        command.current_dir(shell.path("")).args(["-c", &run]).env_remove("SHINGLE_DB");
+        Ran(command.output().expect("there is a shell"))
+    };
+    let words = limited("saved.db").fails(1);
+    assert!(words.contains("File too large"), "{words}");
+    assert!(!shell.path("saved.db").exists(), "{words}");
+    for target in ["used", "empty", "my.db"] {
+        let words = limited(target).fails(1);
+        assert!(words.contains(&format!("{target} exists")), "{words}");
+    }
+    assert_eq!(contents(&shell.path("used")), [("letter".into(), b"a letter".to_vec())]);
+    assert!(contents(&shell.path("empty")).is_empty());
+    assert_eq!(contents(&shell.path("my.db")), source);
+    shell.run(&["salvage", "saved.db"]).ok();
 }
 
 /// The table in the middle of several, cut in half.
