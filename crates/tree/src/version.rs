@@ -16,6 +16,7 @@ use crate::run::RunMetadata;
 use crate::segments::{Segment, Segments};
 use base::cause::LEVELS_MAX;
 use base::{Key, KeyRange, RunId, SequenceNumber};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A run of a version, which keeps its file alive.
@@ -269,7 +270,11 @@ impl Version {
             return self.clone();
         }
         let mut above = Version::clone(self);
-        above.levels[usize::from(BELOW_LEVEL)] = Level::default();
+        let below = std::mem::take(&mut above.levels[usize::from(BELOW_LEVEL)]);
+        let slices = below.nodes.iter().flat_map(|node| &node.slices);
+        let files = slices.map(|slice| (slice.run.file.id, slice.run.file.bytes()));
+        let below_bytes: u64 = files.collect::<BTreeMap<_, _>>().values().sum();
+        above.file_bytes = above.file_bytes.saturating_sub(below_bytes);
         Arc::new(above)
     }
 
@@ -347,7 +352,7 @@ impl Version {
 
     /// The files, by number, each with its live and its total bytes.
     pub fn files(&self) -> Vec<FileUsage> {
-        let mut files = std::collections::BTreeMap::new();
+        let mut files = BTreeMap::new();
         for slice in self.slices() {
             let file = &slice.run.file;
             let usage = files.entry(file.id).or_insert_with(|| FileUsage {

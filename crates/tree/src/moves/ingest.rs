@@ -139,6 +139,8 @@ mod tests {
         assert_eq!(path, [2, 1]);
         let seen = Arc::new(version.clone()).without_below();
         assert_eq!(seen.slices().map(|slice| slice.run.id.0).collect::<Vec<_>>(), [2]);
+        // What policies do not see must not look like garbage.
+        assert_eq!((version.file_bytes(), seen.file_bytes()), (2 * 136, 136));
         let twice = [run(3, (b"n", b"z"), 0, 0), run(4, (b"m", b"m"), 0, 0)];
         assert_eq!(ingest_below(&version, &twice).unwrap_err().run.id, RunId(4));
     }
