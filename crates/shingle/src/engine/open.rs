@@ -408,8 +408,9 @@ fn make_ready(engine: &Arc<Engine>, useless: &[FileName]) -> Result<()> {
         engine.events.add(Event::SegmentRemovalFailed { error });
     }
     let mut trees = engine.versions.lock();
-    cut_active_segments(engine, &trees, &active_segments);
-    remove_leftovers(engine, &mut trees)?;
+    let files = engine.store.list()?;
+    cut_segments(engine, &trees, &files);
+    remove_leftovers(engine, &mut trees, &files)?;
     engine.versions.update_pressure(&trees);
     drop(trees);
     engine.fill_reserve();
@@ -430,14 +431,15 @@ fn own_cold_store(engine: &Engine, trees: &Trees) -> Result<()> {
     pair.own(owner)
 }
 
-/// Cuts the segments that commits wrote to before this opening. The part that the manifest does not
-/// vouch for has been written to new files by now, so its space can be freed.
-fn cut_active_segments(engine: &Engine, trees: &Trees, active_segments: &[FileId]) {
-    let segments = trees.keyspaces.values().map(|tree| &tree.version.segments);
-    for segment in segments.flat_map(|all| active_segments.iter().filter_map(|&file| all.get(file)))
-    {
-        let (name, hint) = (FileName::value(segment.file.id), FileHint::default());
-        match engine.extend_file(name, segment.bytes, &hint) {
+/// Cuts segments behind what the manifest vouches for: values that commits wrote before this
+/// opening, which have been written to new files by now, and values whose commit failed.
+fn cut_segments(engine: &Engine, trees: &Trees, files: &[FileSummary]) {
+    let find = |file| trees.keyspaces.values().find_map(|tree| tree.version.segments.get(file));
+    for file in files.iter().filter(|file| file.name.kind == FileKind::Value) {
+        let Some(segment) = find(file.name.id).filter(|one| one.bytes < file.bytes) else {
+            continue;
+        };
+        match engine.extend_file(file.name, segment.bytes, &FileHint::default()) {
             // Shared with a checkpoint: its space is not for this database to free.
             Err(error) if error.kind() == ErrorKind::Shared => {}
             Err(error) => engine.events.add(Event::FileDeletionFailed { error }),
@@ -458,7 +460,7 @@ fn remove(engine: &Engine, names: impl Iterator<Item = FileName>) {
 }
 
 /// Removes Shingle's files that nothing refers to.
-fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
+fn remove_leftovers(engine: &Engine, trees: &mut Trees, files: &[FileSummary]) -> Result<()> {
     let live: BTreeSet<FileId> = trees
         .keyspaces
         .values()
@@ -480,9 +482,7 @@ fn remove_leftovers(engine: &Engine, trees: &mut Trees) -> Result<()> {
         FileKind::Value => !segments.contains(&name.id),
     };
     trees.dead_files.clear();
-    let dead: Vec<FileName> =
-        engine.store.list()?.iter().map(|file| file.name).filter(|&name| is_dead(name)).collect();
-    remove(engine, dead.into_iter());
+    remove(engine, files.iter().map(|file| file.name).filter(|&name| is_dead(name)));
     engine.commits.lock().logs.retain(|log| log.file >= floor);
     Ok(())
 }
