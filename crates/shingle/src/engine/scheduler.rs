@@ -423,7 +423,12 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             return;
         }
         Ok(Progress::Done) => {
-            queue.is_collecting &= !matches!(job, Job::Collect(_));
+            let is_gc = matches!(job, Job::Collect(_));
+            drop(queue);
+            // GC gives back what it claimed before another one claims.
+            drop(job);
+            let mut queue = engine.scheduler.lock();
+            queue.is_collecting &= !is_gc;
             queue.failures = 0;
             queue.last_failure = None;
             drop(queue);

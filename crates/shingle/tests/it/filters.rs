@@ -11,6 +11,7 @@ use shingle::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 const LAYOUTS: [&str; 3] = ["inline", "log", "hashed"];
@@ -19,6 +20,7 @@ const LAYOUTS: [&str; 3] = ["inline", "log", "hashed"];
 #[derive(Default)]
 struct Letters {
     seen: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    keeps_all: AtomicBool,
     fails: AtomicBool,
     panics: AtomicBool,
 }
@@ -35,7 +37,7 @@ impl CompactionFilter for Letters {
         assert!(!self.panics.load(SeqCst), "out of paper");
         let value = entry.value()?;
         self.seen.lock().insert(entry.key().to_vec(), value.to_vec());
-        Ok(match value.first() {
+        Ok(match value.first().filter(|_| !self.keeps_all.load(SeqCst)) {
             Some(b'd') => FilterDecision::Drop,
             Some(b'r') => FilterDecision::Replace([b"x", &value[1..]].concat()),
             _ => FilterDecision::Keep,
@@ -246,6 +248,50 @@ fn what_a_filter_dropped_stays_in_the_scans_of_earlier_snapshots() {
     assert_eq!(letters.iter().count(), 100);
     assert_eq!(snapshot.iter().count(), 150);
     assert_eq!(letters.iter().count(), 100);
+}
+
+/// A filter's decision leaves no newer entry, so GC put the pointer of a dropped value back.
+#[test]
+fn garbage_collection_does_not_undo_what_a_filter_decides_meanwhile() {
+    for values in ["log", "hashed"] {
+        let filter = Arc::<Letters>::default();
+        filter.keeps_all.store(true, SeqCst);
+        let (store, script) = (Arc::new(MemStore::new(Arc::default())), Arc::<Script>::default());
+        let db = options("leveled", values, &filter).open_in(store, script.clone()).unwrap();
+        let letters = create(&db, None);
+        let compacting = Arc::new(Mutex::new(None::<JoinHandle<Result<()>>>));
+        let (keyspace, second, begins) = (letters.clone(), script.clone(), filter.clone());
+        let slot = compacting.clone();
+        script.at_place(Arc::new(move |place| {
+            let is_first =
+                place == "collect: before pointers change" && begins.keeps_all.swap(false, SeqCst);
+            if is_first {
+                second.has_second.store(true, SeqCst);
+                let compacted = keyspace.clone();
+                *slot.lock() = Some(std::thread::spawn(move || compacted.compact()));
+                while keyspace.get("d0000").unwrap().is_some() {
+                    std::thread::yield_now();
+                }
+            }
+        }));
+        for round in 0..200 {
+            for n in 0..50 {
+                if round == 0 {
+                    letters.put(format!("d{n:04}"), "d".repeat(40)).unwrap();
+                    letters.put(format!("r{n:04}"), "r".repeat(40)).unwrap();
+                }
+                letters.put(format!("k{n:04}"), "k".repeat(40)).unwrap();
+            }
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            if !filter.keeps_all.load(SeqCst) {
+                break;
+            }
+        }
+        let compacting = compacting.lock().take();
+        compacting.expect("pointers changed").join().expect("no panic").unwrap();
+        verify_filtered(&letters, 50);
+    }
 }
 
 #[test]

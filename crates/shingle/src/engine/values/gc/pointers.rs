@@ -111,6 +111,12 @@ impl GcJob {
             keys.push(&moved.key);
         }
         core.runtime.interleave("collect: before pointers change");
+        // A filter drops and replaces values without a newer entry that would tell of it. So no
+        // compaction may come between the look at the tree and the commit.
+        let trees = self.keyspace.filter.as_ref().map(|_| core.versions.lock());
+        if trees.is_some() && !Arc::ptr_eq(&self.keyspace.view().tree, &moment.view().tree) {
+            return Ok(false);
+        }
         let committed =
             core.commits.commit_unless_newer(&self.keyspace, &moment, &keys, &mut batch)?;
         let Some(sequence) = committed else { return Ok(false) };
