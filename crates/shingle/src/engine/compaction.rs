@@ -85,7 +85,7 @@ pub(crate) fn begin(
     begun.inspect_err(|error| trees.end_failed(core, id, work, runs, error))
 }
 
-/// Makes `plan`, which `changes` of the tree are the whole of.
+/// Makes a move that is only an edit: `changes` of the tree.
 fn move_by_edit(
     core: &Core,
     trees: &mut Trees,
@@ -94,7 +94,11 @@ fn move_by_edit(
     changes: Vec<Change>,
 ) -> Result<()> {
     let (moved_bytes, to_level) = (input_bytes(version, plan), plan.action.to_level());
-    core.versions.install(trees, edit_of(keyspace.id, changes, plan), &Flushed::new())?;
+    let edit = edit_of(keyspace.id, changes, plan);
+    if plan.reason == Reason::Expiry {
+        trees.renew_hidden(&edit)?;
+    }
+    core.versions.install(trees, edit, &Flushed::new())?;
     if plan.reason == Reason::Expiry {
         keyspace.cleanup.add_expired(dropped_entries(version, plan));
     }

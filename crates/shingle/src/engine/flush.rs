@@ -283,6 +283,10 @@ impl FlushJob {
         let floor = if core.changes.is_some() { floor.min(unsynced) } else { floor };
         edit.log_floor = Some(floor).filter(|&floor| floor > old_floor);
         edit.last_sequence = Some(core.snapshots.visible());
+        let mut parts = self.members.iter().filter_map(|member| member.part.as_ref());
+        if parts.any(|part| part.counts().expired > 0) {
+            trees.renew_hidden(&edit)?;
+        }
         core.versions.install(&mut trees, edit, &flushed)?;
         // Before the next flush takes the lock: otherwise it would begin a small segment in each
         // group.

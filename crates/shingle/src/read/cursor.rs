@@ -84,7 +84,7 @@ impl InternalCursor {
     ) -> Result<InternalCursor> {
         let view = moment.view().clone();
         Ok(InternalCursor {
-            inputs: MergingIter::new(sources(&view, &scan_options(options))?),
+            inputs: MergingIter::new(sources(&view, &bounds, &scan_options(options))?),
             deleted: Deleted::new(&view, moment.sequence()),
             snapshot: moment.sequence(),
             operator,
@@ -163,8 +163,12 @@ impl InternalCursor {
             push_internal_key(&mut cursor.target, from, cursor.snapshot, EntryKind::SEARCH);
             cursor.inputs.seek(&cursor.target)?;
             cursor.walk.begin(from);
-            if let Some(stretch) = cursor.view.tree.hidden.around(from, cursor.snapshot) {
-                cursor.leap_hidden(stretch)?;
+            let tree = &cursor.view.tree;
+            let hidden = tree.hidden.around(from, cursor.snapshot);
+            let hidden = hidden.filter(|_| !tree.has_below());
+            cursor.deleted.hide(hidden.clone());
+            if let Some((range, sequence)) = hidden {
+                cursor.leap_hidden(range, sequence)?;
             }
             cursor.settle_forward(false)
         })
@@ -271,6 +275,7 @@ impl InternalCursor {
             let deleted = sequence < self.deleted.newest_over(user_key)?;
             self.key.clear();
             self.key.extend_from_slice(user_key);
+            self.expiry = None;
             match kind_of(trailer)? {
                 _ if deleted => {
                     skip = true;
@@ -310,13 +315,11 @@ impl InternalCursor {
     }
 
     /// After a seek into a stretch that another cursor found empty, passes all that it had then.
+    /// Inputs that stay may have entries that these tombstones hid, which `deleted` hides now.
     #[cold]
-    fn leap_hidden(&mut self, (range, sequence): (KeyRange, SequenceNumber)) -> Result<()> {
+    fn leap_hidden(&mut self, range: KeyRange, sequence: SequenceNumber) -> Result<()> {
         let ends = [&range.end, &self.bounds.end];
         let Some(end) = ends.into_iter().flatten().min() else { return Ok(()) };
-        if self.view.tree.has_below() {
-            return Ok(());
-        }
         self.target.clear();
         push_internal_key(&mut self.target, end, SEQUENCE_MAX, EntryKind::SEARCH);
         self.leap(true, sequence + 1)?;
@@ -414,6 +417,7 @@ impl InternalCursor {
             }
             self.key.clear();
             self.key.extend_from_slice(user_key);
+            self.expiry = None;
             if self.resolve_backward()? {
                 self.valid = true;
                 return Ok(());
@@ -530,10 +534,11 @@ impl InternalCursor {
     fn read_ahead(&mut self, at: usize) {
         let (view, options) = (&self.view, self.options);
         let files = &view.tree.context.values;
-        let scene = Scene { files, snapshot: self.snapshot, bounds: &self.bounds };
+        let bounds = &self.bounds;
+        let scene = Scene { files, snapshot: self.snapshot, bounds };
         let pointer = self.inputs.value().get(at..).unwrap_or_default();
         let key = self.inputs.key();
-        self.ahead.advance(key, pointer, &scene, || sources(view, &scan_options(options)));
+        self.ahead.advance(key, pointer, &scene, || sources(view, bounds, &scan_options(options)));
     }
 
     /// The value of the current key that `pointer` names.

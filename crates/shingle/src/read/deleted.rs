@@ -1,4 +1,5 @@
-//! What range tombstones hide from a cursor, one stretch of keys after another.
+//! What range tombstones hide from a cursor, one stretch of keys after another, and what earlier
+//! cursors found hidden.
 //!
 //! A *stretch* is a range of keys over which the same tombstone is the newest that the cursor's
 //! snapshot sees, or over which there is none. Each source of tombstones gives its stretch once,
@@ -39,6 +40,8 @@ enum Source {
     Slice(Arc<NodeView>, usize),
     /// A level of several nodes.
     Level(Arc<TreeView>, usize),
+    /// Keys without a value at a sequence number, as if a tombstone after it covered them.
+    Hidden(KeyRange, SequenceNumber),
 }
 
 /// A stretch; its memory is reused for the next.
@@ -146,6 +149,12 @@ impl Part {
                 let mut slices = node.slices.iter().filter(|slice| slice.has_range_deletes);
                 slices.try_for_each(|slice| stretch.narrow_by_slice(slice, key, snapshot, hint))
             }
+            Source::Hidden(range, sequence) => {
+                if stretch.narrow_to(range, key) {
+                    stretch.sequence = *sequence + 1;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -168,6 +177,20 @@ impl Deleted {
             }
         }
         Deleted { parts, snapshot, stretch: Stretch::default(), passed: 0 }
+    }
+
+    /// From now on hides also what a hidden stretch hides ([`super::hidden`]), instead of the one
+    /// before.
+    #[inline]
+    pub(super) fn hide(&mut self, stretch: Option<(KeyRange, SequenceNumber)>) {
+        let is_hidden = |part: &Part| matches!(part.source, Source::Hidden(..));
+        if stretch.is_none() && !self.parts.last().is_some_and(is_hidden) {
+            return;
+        }
+        self.parts.retain(|part| !is_hidden(part));
+        let hidden = stretch.map(|(range, sequence)| Part::new(Source::Hidden(range, sequence)));
+        self.parts.extend(hidden);
+        self.stretch.is_known = false;
     }
 
     /// The newest tombstone over `key`; 0 without one. It hides everything older.

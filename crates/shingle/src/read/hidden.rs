@@ -1,13 +1,17 @@
 //! Stretches of keys where a cursor stepped over many tombstones in a row.
 //!
 //! Cursors that come later leap over a stretch: what it had at the sequence number of the walk
-//! stays hidden, so only newer entries count. A program that deletes its first keys and looks
-//! for the first one again and again walks over what it deletes once.
+//! stays hidden, so only newer entries count. A program that deletes its first keys and looks for
+//! the first one again and again walks over what it deletes once.
 //!
-//! One for each keyspace, shared by its views. A compaction that drops more than newer entries hide
-//! (what a filter drops, what has expired) begins another one, because older views at the same
-//! sequence number show what it dropped. A walk tells of itself every [`STEP`] tombstones. At
-//! most [`STRETCHES_MAX`] stretches are known; one that lies in a later one is replaced by it.
+//! A leap moves each input by itself, and one that has something newer is walked. It may have what
+//! the tombstones of another one hide, so a stretch hides all older entries, as a range tombstone
+//! would.
+//!
+//! One for each keyspace, shared by its views. A flush or compaction that drops more than newer
+//! entries hide (what a filter drops, what has expired) begins another one, because older views at
+//! the same sequence number show what it dropped. A walk tells of itself every [`STEP`] tombstones.
+//! At most [`STRETCHES_MAX`] stretches are known; one that lies in a later one is replaced by it.
 //!
 //! Invariant: at `sequence`, no key of a stretch is visible in any view that shares it. Nothing
 //! older than the newest entry comes into a tree, except to the level of what is ingested below all

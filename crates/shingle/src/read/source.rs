@@ -4,7 +4,7 @@ use super::table_cache::TableCache;
 use super::view::{NodeView, SliceView, TreeView};
 use crate::memtable::{MemIter, Memtable};
 use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
-use base::{Error, KeyRange, Result, SequenceNumber};
+use base::{Error, Key, KeyRange, Result, SequenceNumber};
 use std::sync::Arc;
 use table::{Bytes, IterOptions, RunIter};
 use table::{EntryIter, MergingIter};
@@ -184,6 +184,8 @@ pub(crate) struct SliceIter {
     inside: bool,
     /// The newest sequence number in the run.
     sequence_max: SequenceNumber,
+    /// Its filter says that it has nothing for the cursor: it is not read.
+    is_passed: bool,
 }
 
 impl SliceIter {
@@ -192,12 +194,20 @@ impl SliceIter {
         range: Option<KeyRange>,
         sequence_max: SequenceNumber,
     ) -> SliceIter {
-        SliceIter { iter, range, inside: false, sequence_max }
+        SliceIter { iter, range, inside: false, sequence_max, is_passed: false }
     }
 
-    pub(crate) fn open(slice: &SliceView, options: IterOptions) -> Result<SliceIter> {
+    /// `prefix`: that of all keys of the cursor, empty where they have none in common.
+    pub(crate) fn open(
+        slice: &SliceView,
+        prefix: &[u8],
+        options: IterOptions,
+    ) -> Result<SliceIter> {
         let range = (!slice.is_whole).then(|| slice.range.clone());
-        Ok(SliceIter::new(slice.run.run()?.iter(options), range, slice.sequence_max))
+        let run = slice.run.run()?;
+        let is_passed = !run.may_contain_prefix(prefix, options.cause)?;
+        let iter = SliceIter::new(run.iter(options), range, slice.sequence_max);
+        Ok(SliceIter { is_passed, ..iter })
     }
 
     fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
@@ -209,6 +219,9 @@ impl SliceIter {
 
     /// Tells the store of the first read of a walk from the first entry.
     fn announce(&self) -> Result<()> {
+        if self.is_passed {
+            return Ok(());
+        }
         self.iter.announce(self.range.as_ref().unwrap_or(&KeyRange::all()))
     }
 
@@ -222,6 +235,9 @@ impl SliceIter {
 
 impl EntryIter for SliceIter {
     fn seek_to_first(&mut self) -> Result<()> {
+        if self.is_passed {
+            return Ok(());
+        }
         match &self.range {
             None => self.iter.seek_to_first()?,
             Some(range) => {
@@ -232,6 +248,9 @@ impl EntryIter for SliceIter {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
+        if self.is_passed {
+            return Ok(());
+        }
         match self.range.as_ref().and_then(|range| range.end.as_ref()) {
             None => self.iter.seek_to_last()?,
             Some(end) => {
@@ -242,6 +261,9 @@ impl EntryIter for SliceIter {
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<()> {
+        if self.is_passed {
+            return Ok(());
+        }
         if self.range.as_ref().is_some_and(|range| *user_key(target) < *range.start) {
             return self.seek_to_first();
         }
@@ -250,6 +272,9 @@ impl EntryIter for SliceIter {
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        if self.is_passed {
+            return Ok(());
+        }
         if self.range.as_ref().is_some_and(|range| !range.is_before_end(user_key(target))) {
             return self.seek_to_last();
         }
@@ -292,6 +317,8 @@ impl EntryIter for SliceIter {
 pub(crate) struct LevelIter {
     tree: Arc<TreeView>,
     level: usize,
+    /// See [`SliceIter::open`].
+    prefix: Key,
     options: IterOptions,
     /// The node that `stack` iterates.
     index: usize,
@@ -299,8 +326,13 @@ pub(crate) struct LevelIter {
 }
 
 impl LevelIter {
-    pub(crate) fn new(tree: Arc<TreeView>, level: usize, options: IterOptions) -> LevelIter {
-        LevelIter { tree, level, options, index: 0, stack: None }
+    pub(crate) fn new(
+        tree: Arc<TreeView>,
+        level: usize,
+        prefix: Key,
+        options: IterOptions,
+    ) -> LevelIter {
+        LevelIter { tree, level, prefix, options, index: 0, stack: None }
     }
 
     fn nodes(&self) -> &[Arc<NodeView>] {
@@ -322,7 +354,7 @@ impl LevelIter {
         let Some(node) = self.tree.levels[self.level].nodes.get(index) else { return Ok(()) };
         let walk_bytes = walk_bytes / node.slices.len().max(1) as u32;
         let options = IterOptions { walk_bytes, ..self.options.clone() };
-        let open = |slice| SliceIter::open(slice, options.clone());
+        let open = |slice| SliceIter::open(slice, &self.prefix, options.clone());
         self.stack = Some(match &node.slices[..] {
             [slice] => Stack::One(open(slice)?),
             slices => {

@@ -2,12 +2,17 @@
 
 use super::source::{LevelIter, MemtableIter, SliceIter, Source};
 use super::view::{LevelView, ReadView};
-use base::Result;
+use base::{KeyRange, Result};
 use std::sync::Arc;
 use table::IterOptions;
 
 /// The memtables that have entries, and the slices or levels of the tree.
-pub(super) fn sources(view: &Arc<ReadView>, options: &IterOptions) -> Result<Vec<Source>> {
+pub(super) fn sources(
+    view: &Arc<ReadView>,
+    bounds: &KeyRange,
+    options: &IterOptions,
+) -> Result<Vec<Source>> {
+    let prefix = bounds.common_prefix();
     let levels = &view.tree.levels;
     let count = |level: &Arc<LevelView>| match &level.nodes[..] {
         [node] => node.slices.len(),
@@ -25,12 +30,13 @@ pub(super) fn sources(view: &Arc<ReadView>, options: &IterOptions) -> Result<Vec
             // A single node's stack needs no merge of its own.
             [node] => {
                 for slice in &node.slices {
-                    sources.push(Source::Slice(SliceIter::open(slice, options.clone())?));
+                    sources.push(Source::Slice(SliceIter::open(slice, prefix, options.clone())?));
                 }
             }
             _ => sources.push(Source::Level(LevelIter::new(
                 view.tree.clone(),
                 index,
+                prefix.into(),
                 options.clone(),
             ))),
         }

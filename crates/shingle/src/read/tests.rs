@@ -2,7 +2,7 @@
 
 use crate::runtime::Stepped;
 use crate::work;
-use crate::{Db, Options, ReadOptions};
+use crate::{Db, KeyspaceOptions, Options, PrefixRule, ReadOptions};
 use base::Cause;
 use base::random::Random;
 use media::FileStore;
@@ -213,6 +213,38 @@ fn cursors_walk_both_ways_through_deletions_of_any_place() {
     }
 }
 
+/// Filters knew prefixes, and no cursor asked them.
+#[test]
+fn scans_of_a_prefix_read_no_run_without_it() {
+    let read_bytes = |prefix: PrefixRule| {
+        let store = MemStore::new(Arc::default());
+        let db = open_in(&store);
+        let options = KeyspaceOptions { prefix, ..KeyspaceOptions::default() };
+        let keyspace = db.create_keyspace("letters", options).expect("a new name");
+        for letter in b'b'..=b'd' {
+            // Every run overlaps every prefix.
+            for first in [b'a', letter, b'z'] {
+                (0..20).for_each(|n| keyspace.put([first, n], [n; 100]).expect("room"));
+            }
+            db.flush().expect("room");
+        }
+        keyspace.delete_range([b'c', 5], [b'c', 10]).expect("room");
+        db.close().expect("room");
+        let db = open_in(&store);
+        let keyspace = db.keyspace("letters").expect("it exists");
+        let before = store.ledger().snapshot();
+        assert_eq!(keyspace.prefix(b"x").count(), 0);
+        let read = store.ledger().snapshot().since(&before);
+        let found = keyspace.prefix(b"c").map(|pair| pair.expect("whole").0.to_vec());
+        assert!(found.eq((0..5).chain(10..20).map(|n| vec![b'c', n])));
+        assert!(keyspace.prefix(b"c").rev().count() == 15 && keyspace.prefix(b"cc").count() == 0);
+        assert_eq!(keyspace.range([b'b', 10]..[b'c', 3]).count(), 13);
+        read.cause(Cause::Scan).read_bytes
+    };
+    let (without, with) = (read_bytes(PrefixRule::None), read_bytes(PrefixRule::Fixed(1)));
+    assert!(with * 2 < without, "{with} bytes, {without} without the rule");
+}
+
 /// Steps of a seek to the first key, and this key.
 fn steps_to_first(db: &Db) -> (usize, Option<Vec<u8>>) {
     work::take();
@@ -260,6 +292,25 @@ fn seeks_to_the_first_key_walk_over_what_was_deleted_once() {
     }
 }
 
+/// The run of the deleted keys got a newer entry while their tombstones stayed above it: a seek
+/// leapt over the tombstones, and walked through the run.
+#[test]
+fn a_seek_hides_what_the_tombstones_that_it_leaps_over_hide() {
+    let db = open();
+    (0..12).chain([900]).for_each(|n| db.put(key(n), b"old").unwrap());
+    db.compact().unwrap();
+    let _keeps_what_is_deleted = db.snapshot();
+    (0..12).for_each(|n| db.delete(key(n)).unwrap());
+    db.flush().unwrap();
+    assert_eq!(steps_to_first(&db).1.as_deref(), Some(&key(900)[..]));
+    db.put(key(500), b"new").unwrap();
+    db.flush().unwrap();
+    db.compact_range(Some(&key(500)), Some(&key(501))).unwrap();
+    assert_eq!(steps_to_first(&db).1.as_deref(), Some(&key(500)[..]));
+    assert_eq!(db.get(key(0)).unwrap(), None);
+    assert_eq!((db.iter().count(), db.iter().rev().count()), (2, 2));
+}
+
 #[test]
 fn cursors_see_the_same_whatever_stretches_are_known() {
     let mut random = Random::new(17);
@@ -279,6 +330,11 @@ fn cursors_see_the_same_whatever_stretches_are_known() {
         }
         if random.one_in(10) {
             db.flush().unwrap();
+        }
+        if random.one_in(10) {
+            let from = random.below(620) as usize;
+            let to = key(from + random.below(20) as usize);
+            db.compact_range(Some(&key(from)), Some(&to)).unwrap();
         }
         if random.one_in(20) {
             snapshots.push((db.snapshot(), model.clone()));

@@ -9,8 +9,8 @@ use base::random::Random;
 use media::mem::MemStore;
 use shingle::runtime::Stepped;
 use shingle::{
-    Bytes, Db, ErrorKind, Expiry, Keyspace, KeyspaceOptions, Options, ReadOptions, Snapshot,
-    WriteBatch, WriteOptions,
+    Bytes, Db, ErrorKind, Expiry, Keyspace, KeyspaceOptions, MergeOperator, Options, ReadOptions,
+    Snapshot, WriteBatch, WriteOptions,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -391,6 +391,63 @@ fn a_cursor_judges_everything_at_one_time() {
     assert_eq!(both.rev().count(), 9);
     assert_eq!(db.iter().count(), 0);
     assert_eq!(transaction.get("own").unwrap(), None);
+}
+
+/// A key without a value was passed on the way, and its time was given to the next one.
+#[test]
+fn a_cursor_does_not_give_a_key_the_expiry_of_another() {
+    struct Remove;
+    impl MergeOperator for Remove {
+        fn name(&self) -> &str {
+            "remove"
+        }
+        fn merge(
+            &self,
+            _: &[u8],
+            _: Option<&[u8]>,
+            _: &[&[u8]],
+        ) -> shingle::Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+    }
+    let options = plain_options().merge_operator(Arc::new(Remove));
+    let (db, _) = stepped(options, &MemStore::new(Arc::default()));
+    let merge_operator = Some("remove".into());
+    let options = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
+    let keyspace = db.create_keyspace("removed", options).unwrap();
+    for key in ["b", "d"] {
+        keyspace.put_with_ttl(key, "value", Duration::from_secs(3600)).unwrap();
+        keyspace.merge(key, "operand").unwrap();
+    }
+    keyspace.put("c", "stays").unwrap();
+    let mut cursor = keyspace.cursor(ReadOptions::default());
+    cursor.seek_to_first().unwrap();
+    assert_eq!((cursor.key(), cursor.expiry()), (&b"c"[..], None));
+    cursor.seek_to_last().unwrap();
+    assert_eq!((cursor.key(), cursor.expiry()), (&b"c"[..], None));
+}
+
+/// A flush turned an expired value into a tombstone, which another cursor of the same snapshot
+/// stepped over together with those around it.
+#[test]
+fn a_flush_does_not_hide_what_a_cursor_from_before_its_time_shows() {
+    let (db, runtime) = stepped(plain_options(), &MemStore::new(Arc::default()));
+    let keys = || (10..40).map(|n| format!("{n}"));
+    keys().for_each(|key| db.put(key, "value").unwrap());
+    db.compact().unwrap();
+    let _keeps_all = db.snapshot();
+    keys().for_each(|key| db.delete(key).unwrap());
+    db.put_with_ttl("20", "ends", Duration::from_secs(1)).unwrap();
+    let snapshot = db.snapshot();
+    let mut before = snapshot.cursor(ReadOptions::default());
+    before.seek_to_first().unwrap();
+    assert_eq!(before.key(), b"20");
+    runtime.pass(2000 * MS);
+    db.flush().unwrap();
+    assert_eq!(snapshot.iter().count(), 0);
+    before.seek("10").unwrap();
+    assert!(before.valid());
+    assert_eq!(before.key(), b"20");
 }
 
 #[test]
