@@ -629,10 +629,20 @@ int shingle_default_keyspace(struct shingle_db *db,
 
 /*
  The names of all keyspaces, one in a line. Free them with `shingle_text_free`.
+ `SHINGLE_UNSUPPORTED` where a name has a line break or a zero byte: `shingle_keyspace_names`
+ gives those too.
  */
 int shingle_keyspaces(struct shingle_db *db,
                       struct shingle_text **names,
                       shingle_error_place error);
+
+/*
+ Puts the names of all keyspaces into `chunk`, in place of what it had. Each is the key of an
+ entry with an empty value.
+ */
+int shingle_keyspace_names(struct shingle_db *db,
+                           struct shingle_chunk *chunk,
+                           shingle_error_place error);
 
 /*
  The keyspace called `name`. Free it with `shingle_keyspace_free`.

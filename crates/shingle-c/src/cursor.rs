@@ -146,6 +146,14 @@ pub extern "C" fn shingle_cursor_free(cursor: *mut Cursor) {
 /// Entries that a cursor passed, in memory of their own.
 pub struct Chunk(bindings::Chunk);
 
+impl Chunk {
+    /// Entries with these keys and empty values, in place of those before.
+    pub(crate) fn put_keys(&mut self, keys: &[String]) {
+        self.0.clear();
+        keys.iter().for_each(|key| self.0.push(key.as_bytes(), b""));
+    }
+}
+
 /// Memory for the entries of `shingle_cursor_chunk`. Free it with `shingle_chunk_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_chunk_create(

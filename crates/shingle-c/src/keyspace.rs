@@ -1,8 +1,10 @@
 //! Keyspaces: their names, and their creation with fixed properties.
 
 use crate::arguments::{give, give_handle, text};
+use crate::cursor::Chunk;
 use crate::failure::{Place, Text, call};
 use crate::kinds::{DBS, Db, KEYSPACES, Keyspace};
+use shingle::{Error, ErrorKind};
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -91,7 +93,21 @@ pub extern "C" fn shingle_default_keyspace(
     })
 }
 
+/// The names, one in a line; where a name is no line, the lines would be other names.
+fn lines(names: &[String]) -> shingle::Result<String> {
+    let Some(name) = names.iter().find(|name| name.contains(['\n', '\0'])) else {
+        return Ok(names.join("\n"));
+    };
+    let message = format!(
+        "the keyspace {name:?} has a line break or a zero byte in its name: \
+         shingle_keyspace_names gives names of any bytes"
+    );
+    Err(Error::new(ErrorKind::Unsupported, message))
+}
+
 /// The names of all keyspaces, one in a line. Free them with `shingle_text_free`.
+/// `SHINGLE_UNSUPPORTED` where a name has a line break or a zero byte: `shingle_keyspace_names`
+/// gives those too.
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_keyspaces(
     db: *mut Db,
@@ -99,8 +115,24 @@ pub extern "C" fn shingle_keyspaces(
     error: Place<'_>,
 ) -> c_int {
     call(error, || {
-        let found = DBS.get(db.addr())?.keyspaces().join("\n");
+        let found = lines(&DBS.get(db.addr())?.keyspaces())?;
         give(names, Some(Text::boxed(&found)))
+    })
+}
+
+/// Puts the names of all keyspaces into `chunk`, in place of what it had. Each is the key of an
+/// entry with an empty value.
+#[unsafe(no_mangle)]
+pub extern "C" fn shingle_keyspace_names(
+    db: *mut Db,
+    chunk: Option<&mut Chunk>,
+    error: Place<'_>,
+) -> c_int {
+    call(error, || {
+        let Some(chunk) = chunk else { return Err(Error::invalid("there is no chunk")) };
+        let names = DBS.get(db.addr())?.keyspaces();
+        chunk.put_keys(&names);
+        Ok(())
     })
 }
 
@@ -132,4 +164,19 @@ pub extern "C" fn shingle_drop_keyspace(
 #[unsafe(no_mangle)]
 pub extern "C" fn shingle_keyspace_free(keyspace: *mut Keyspace) {
     call(None, || KEYSPACES.remove(keyspace.addr()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_no_lines_are_not_given_as_lines() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(lines(&names(&["default", "a b"])).unwrap(), "default\na b");
+        for name in ["a\nb", "a\0b", "\n"] {
+            let error = lines(&names(&["default", name])).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+        }
+    }
 }

@@ -109,6 +109,23 @@ static void batches(shingle_db *db, shingle_keyspace *fruit) {
   OK(shingle_keyspaces(db, &names, &error));
   CHECK(strcmp(shingle_text_data(names), "default\ncounts") == 0);
   shingle_text_free(names);
+  shingle_keyspace *lines;
+  OK(shingle_create_keyspace(db, "two\nlines", NULL, &lines, &error));
+  shingle_keyspace_free(lines);
+  FAILS(SHINGLE_UNSUPPORTED, shingle_keyspaces(db, &names, &error));
+  shingle_chunk *chunk;
+  OK(shingle_chunk_create(&chunk, &error));
+  OK(shingle_keyspace_names(db, chunk, &error));
+  CHECK(shingle_chunk_count(chunk) == 3);
+  shingle_slice entries = shingle_chunk_entries(chunk), name, nothing;
+  const char *expected[] = {"default", "counts", "two\nlines"};
+  for (int i = 0; i < 3; i++) {
+    CHECK(shingle_next_entry(&entries, &name, &nothing));
+    CHECK(equals(name, expected[i]) && nothing.size == 0);
+  }
+  CHECK(!shingle_next_entry(&entries, &name, &nothing));
+  shingle_chunk_free(chunk);
+  OK(shingle_drop_keyspace(db, "two\nlines", &error));
   OK(shingle_open_keyspace(db, "counts", NULL, &counts, &error));
   shingle_keyspace_free(counts);
   FAILS(SHINGLE_ALREADY_EXISTS, shingle_create_keyspace(db, "counts", NULL, &counts, &error));
