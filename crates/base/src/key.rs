@@ -289,16 +289,6 @@ impl KeyRange {
         KeyRange { start: prefix.into(), end: prefix_end(prefix) }
     }
 
-    /// The longest prefix that all keys of the range have; empty where they have none in common.
-    pub fn common_prefix(&self) -> &[u8] {
-        let is_whole = |bytes: &usize| match prefix_end(&self.start[..*bytes]) {
-            None => true,
-            Some(last) => self.end.as_ref().is_some_and(|end| **end <= *last),
-        };
-        let bytes = (1..=self.start.len()).take_while(is_whole).last().unwrap_or(0);
-        &self.start[..bytes]
-    }
-
     /// No key lies in the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| **end <= *self.start)
@@ -455,25 +445,6 @@ mod tests {
             split_internal_key(&internal_key(b"", 3, EntryKind::Put)),
             Some((&b""[..], 769))
         );
-    }
-
-    #[test]
-    fn the_common_prefix_is_that_of_every_key() {
-        let range = |start: &[u8], end: Option<&[u8]>| KeyRange {
-            start: start.into(),
-            end: end.map(Into::into),
-        };
-        assert_eq!(KeyRange::prefix(b"ab").common_prefix(), b"ab");
-        assert_eq!(KeyRange::prefix(b"a\xff").common_prefix(), b"a\xff");
-        assert_eq!(range(b"abc", Some(b"abd")).common_prefix(), b"abc");
-        assert_eq!(range(b"abc", Some(b"abx")).common_prefix(), b"ab");
-        assert_eq!(range(b"abc", Some(b"ac")).common_prefix(), b"ab");
-        assert_eq!(range(b"abc", Some(b"ac\0")).common_prefix(), b"a");
-        assert_eq!(range(b"abc", Some(b"b")).common_prefix(), b"a");
-        assert_eq!(range(b"abc", Some(b"c")).common_prefix(), b"");
-        assert_eq!(range(b"abc", None).common_prefix(), b"");
-        assert_eq!(range(b"\xff", None).common_prefix(), b"\xff");
-        assert_eq!(KeyRange::all().common_prefix(), b"");
     }
 
     #[test]

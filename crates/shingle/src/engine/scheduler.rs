@@ -424,9 +424,8 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
         }
         Ok(Progress::Done) => {
             let is_gc = matches!(job, Job::Collect(_));
-            drop(queue);
             // GC gives back what it claimed before another one claims.
-            drop(job);
+            drop((queue, job));
             let mut queue = engine.scheduler.lock();
             queue.is_collecting &= !is_gc;
             queue.failures = 0;

@@ -12,6 +12,7 @@ pub(crate) mod kept_views;
 pub(crate) mod moment;
 pub(crate) mod multi_get;
 mod prefetcher;
+mod slice_iter;
 pub(crate) mod source;
 mod sources;
 pub(crate) mod table_cache;

@@ -1,12 +1,13 @@
 //! The iterators that a merged read is made of: memtables, slices, and whole levels.
 
+use super::slice_iter::SliceIter;
 use super::table_cache::TableCache;
-use super::view::{NodeView, SliceView, TreeView};
+use super::view::{NodeView, TreeView};
 use crate::memtable::{MemIter, Memtable};
-use base::key::{EntryKind, SEQUENCE_MAX, internal_key, user_key};
+use base::key::user_key;
 use base::{Error, Key, KeyRange, Result, SequenceNumber};
 use std::sync::Arc;
-use table::{Bytes, IterOptions, RunIter};
+use table::{Bytes, IterOptions};
 use table::{EntryIter, MergingIter};
 
 /// A memtable's entries; its reads cannot fail.
@@ -136,7 +137,7 @@ pub(crate) struct Leap<'a> {
 }
 
 impl Leap<'_> {
-    fn run(&self, iter: &mut impl EntryIter) -> Result<()> {
+    pub(super) fn run(&self, iter: &mut impl EntryIter) -> Result<()> {
         if self.is_forward { iter.seek(self.target) } else { iter.seek_for_prev(self.target) }
     }
 }
@@ -167,149 +168,11 @@ impl Stack {
     /// The current readahead of the walk through it, in bytes, of all slices together.
     fn walk_bytes(&self) -> u32 {
         match self {
-            Stack::One(slice) => slice.iter.walk_bytes(),
-            Stack::Many(merge) => merge
-                .children()
-                .iter()
-                .fold(0, |sum, slice| sum.saturating_add(slice.iter.walk_bytes())),
-        }
-    }
-}
-
-/// A run's entries inside a slice's range.
-pub(crate) struct SliceIter {
-    iter: RunIter,
-    /// `None`: the slice is the whole run.
-    range: Option<KeyRange>,
-    inside: bool,
-    /// The newest sequence number in the run.
-    sequence_max: SequenceNumber,
-    /// Its filter says that it has nothing for the cursor: it is not read.
-    is_passed: bool,
-}
-
-impl SliceIter {
-    pub(crate) fn new(
-        iter: RunIter,
-        range: Option<KeyRange>,
-        sequence_max: SequenceNumber,
-    ) -> SliceIter {
-        SliceIter { iter, range, inside: false, sequence_max, is_passed: false }
-    }
-
-    /// `prefix`: that of all keys of the cursor, empty where they have none in common.
-    pub(crate) fn open(
-        slice: &SliceView,
-        prefix: &[u8],
-        options: IterOptions,
-    ) -> Result<SliceIter> {
-        let range = (!slice.is_whole).then(|| slice.range.clone());
-        let run = slice.run.run()?;
-        let is_passed = !run.may_contain_prefix(prefix, options.cause)?;
-        let iter = SliceIter::new(run.iter(options), range, slice.sequence_max);
-        Ok(SliceIter { is_passed, ..iter })
-    }
-
-    fn leap(&mut self, leap: Leap<'_>) -> Result<bool> {
-        if self.sequence_max >= leap.below {
-            return Ok(false);
-        }
-        leap.run(self).map(|()| true)
-    }
-
-    /// Tells the store of the first read of a walk from the first entry.
-    fn announce(&self) -> Result<()> {
-        if self.is_passed {
-            return Ok(());
-        }
-        self.iter.announce(self.range.as_ref().unwrap_or(&KeyRange::all()))
-    }
-
-    /// Notes whether the position is in the range.
-    fn settle(&mut self) -> Result<()> {
-        self.inside = self.iter.valid()
-            && self.range.as_ref().is_none_or(|range| range.contains(user_key(self.iter.key())));
-        Ok(())
-    }
-}
-
-impl EntryIter for SliceIter {
-    fn seek_to_first(&mut self) -> Result<()> {
-        if self.is_passed {
-            return Ok(());
-        }
-        match &self.range {
-            None => self.iter.seek_to_first()?,
-            Some(range) => {
-                self.iter.seek(&internal_key(&range.start, SEQUENCE_MAX, EntryKind::SEARCH))?;
+            Stack::One(slice) => slice.walk_bytes(),
+            Stack::Many(merge) => {
+                merge.children().iter().fold(0, |sum, slice| sum.saturating_add(slice.walk_bytes()))
             }
         }
-        self.settle()
-    }
-
-    fn seek_to_last(&mut self) -> Result<()> {
-        if self.is_passed {
-            return Ok(());
-        }
-        match self.range.as_ref().and_then(|range| range.end.as_ref()) {
-            None => self.iter.seek_to_last()?,
-            Some(end) => {
-                self.iter.seek_for_prev(&internal_key(end, SEQUENCE_MAX, EntryKind::SEARCH))?;
-            }
-        }
-        self.settle()
-    }
-
-    fn seek(&mut self, target: &[u8]) -> Result<()> {
-        if self.is_passed {
-            return Ok(());
-        }
-        if self.range.as_ref().is_some_and(|range| *user_key(target) < *range.start) {
-            return self.seek_to_first();
-        }
-        self.iter.seek(target)?;
-        self.settle()
-    }
-
-    fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        if self.is_passed {
-            return Ok(());
-        }
-        if self.range.as_ref().is_some_and(|range| !range.is_before_end(user_key(target))) {
-            return self.seek_to_last();
-        }
-        self.iter.seek_for_prev(target)?;
-        self.settle()
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<()> {
-        self.iter.next()?;
-        self.settle()
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        self.iter.prev()?;
-        self.settle()
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        self.inside
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        self.iter.key()
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.iter.value()
-    }
-
-    fn value_bytes(&self) -> Bytes {
-        self.iter.value_bytes()
     }
 }
 

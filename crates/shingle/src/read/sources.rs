@@ -1,7 +1,9 @@
 //! What a cursor merges, newest first: the memtables, and what the tree has.
 
-use super::source::{LevelIter, MemtableIter, SliceIter, Source};
+use super::slice_iter::SliceIter;
+use super::source::{LevelIter, MemtableIter, Source};
 use super::view::{LevelView, ReadView};
+use base::key::prefix_end;
 use base::{KeyRange, Result};
 use std::sync::Arc;
 use table::IterOptions;
@@ -12,7 +14,7 @@ pub(super) fn sources(
     bounds: &KeyRange,
     options: &IterOptions,
 ) -> Result<Vec<Source>> {
-    let prefix = bounds.common_prefix();
+    let prefix = common_prefix(bounds);
     let levels = &view.tree.levels;
     let count = |level: &Arc<LevelView>| match &level.nodes[..] {
         [node] => node.slices.len(),
@@ -42,4 +44,38 @@ pub(super) fn sources(
         }
     }
     Ok(sources)
+}
+
+/// The longest prefix that all keys of the range have; empty where they have none in common.
+fn common_prefix(range: &KeyRange) -> &[u8] {
+    let is_whole = |bytes: &usize| match prefix_end(&range.start[..*bytes]) {
+        None => true,
+        Some(last) => range.end.as_ref().is_some_and(|end| **end <= *last),
+    };
+    let bytes = (1..=range.start.len()).take_while(is_whole).last().unwrap_or(0);
+    &range.start[..bytes]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_prefix_is_that_of_every_key() {
+        let range = |start: &[u8], end: Option<&[u8]>| KeyRange {
+            start: start.into(),
+            end: end.map(Into::into),
+        };
+        assert_eq!(common_prefix(&KeyRange::prefix(b"ab")), b"ab");
+        assert_eq!(common_prefix(&KeyRange::prefix(b"a\xff")), b"a\xff");
+        assert_eq!(common_prefix(&range(b"abc", Some(b"abd"))), b"abc");
+        assert_eq!(common_prefix(&range(b"abc", Some(b"abx"))), b"ab");
+        assert_eq!(common_prefix(&range(b"abc", Some(b"ac"))), b"ab");
+        assert_eq!(common_prefix(&range(b"abc", Some(b"ac\0"))), b"a");
+        assert_eq!(common_prefix(&range(b"abc", Some(b"b"))), b"a");
+        assert_eq!(common_prefix(&range(b"abc", Some(b"c"))), b"");
+        assert_eq!(common_prefix(&range(b"abc", None)), b"");
+        assert_eq!(common_prefix(&range(b"\xff", None)), b"\xff");
+        assert_eq!(common_prefix(&KeyRange::all()), b"");
+    }
 }
