@@ -39,6 +39,7 @@ use base::{Cause, Error, FileId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
 use pointers::{Moved, Replacement};
 use record::RecordAt;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tree::Version;
@@ -355,9 +356,18 @@ impl GcJob {
         match self.newest.get_mut(record.key) {
             Some(newest) => {
                 newest.count += 1;
-                if newest.sequence < record.sequence {
-                    self.newest_bytes = self.newest_bytes + record.bytes() - newest.bytes;
-                    (newest.sequence, newest.bytes) = (record.sequence, record.bytes());
+                match newest.sequence.cmp(&record.sequence) {
+                    Ordering::Less => {
+                        self.newest_bytes = self.newest_bytes + record.bytes() - newest.bytes;
+                        (newest.sequence, newest.bytes) = (record.sequence, record.bytes());
+                    }
+                    // Copies of one record, where a crash ended an earlier GC. All of them are
+                    // moved, so the order shows none of them as garbage.
+                    Ordering::Equal => {
+                        self.newest_bytes += record.bytes();
+                        newest.bytes += record.bytes();
+                    }
+                    Ordering::Greater => {}
                 }
             }
             None => {
