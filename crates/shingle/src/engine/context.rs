@@ -345,7 +345,7 @@ impl Context {
 
     /// Work that must go on is out of space. `true`: the caller may try again, with the reserve.
     pub(crate) fn release_reserve(&self) -> bool {
-        self.reserve.release(&*self.store, &self.events)
+        self.reserve.release(self.store.capacity(), &self.events)
     }
 
     /// Change feeds may find more, or will find no more.

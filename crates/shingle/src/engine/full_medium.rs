@@ -26,10 +26,10 @@ impl Engine {
     pub(crate) fn fill_reserve(&self) {
         let bytes = self.reserve_bytes();
         if bytes > 0 {
-            self.reserve.fill(&*self.store, &self.events, bytes);
+            self.reserve.fill(self.store.capacity(), &self.events, bytes);
         }
         if self.reserve.is_out() && self.give_up_change_logs() {
-            self.reserve.fill(&*self.store, &self.events, bytes);
+            self.reserve.fill(self.store.capacity(), &self.events, bytes);
         }
     }
 

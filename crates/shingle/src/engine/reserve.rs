@@ -13,7 +13,7 @@
 use crate::engine::events::Events;
 use crate::event::Event;
 use base::{EntryKind, Error, ErrorKind, Result};
-use media::FileStore;
+use media::Capacity;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use table::batch::WriteBatch;
@@ -60,7 +60,7 @@ impl Reserve {
 
     /// Work that must go on is out of space: releases the reserve. `true`: the reserve was whole,
     /// and the work may be tried again.
-    pub(crate) fn release(&self, store: &dyn FileStore, events: &Events) -> bool {
+    pub(crate) fn release(&self, medium: Option<&dyn Capacity>, events: &Events) -> bool {
         let _asking = self.asking.lock();
         if self.state.load(Relaxed) != WHOLE {
             return false;
@@ -69,14 +69,14 @@ impl Reserve {
         let message = "the medium is full: only deletions are accepted";
         let error = Error::new(ErrorKind::NoSpace, message);
         events.add(Event::SpaceReserveReleased { error });
-        set(store, 0).is_ok()
+        set(medium, 0).is_ok()
     }
 
-    /// Has the store keep `bytes` free, or as much of that as is free.
-    pub(crate) fn fill(&self, store: &dyn FileStore, events: &Events, bytes: u64) {
+    /// Has the medium keep `bytes` free, or as much of that as is free.
+    pub(crate) fn fill(&self, medium: Option<&dyn Capacity>, events: &Events, bytes: u64) {
         let _asking = self.asking.lock();
         self.bytes.store(bytes, Relaxed);
-        let state = match set(store, bytes) {
+        let state = match set(medium, bytes) {
             Ok(true) => WHOLE,
             Ok(false) => NONE,
             Err(error) if error.kind() == ErrorKind::NoSpace => OUT,
@@ -116,9 +116,9 @@ impl Reserve {
     }
 }
 
-/// Has the store keep `bytes` free. `false` where it cannot.
-fn set(store: &dyn FileStore, bytes: u64) -> Result<bool> {
-    store.capacity().map_or(Ok(false), |capacity| capacity.set_reserve(bytes))
+/// Has the medium keep `bytes` free. `false` where it cannot.
+fn set(medium: Option<&dyn Capacity>, bytes: u64) -> Result<bool> {
+    medium.map_or(Ok(false), |medium| medium.set_reserve(bytes))
 }
 
 /// Every operation of `batch` is a deletion.
@@ -131,15 +131,13 @@ pub(crate) fn only_deletes(batch: &WriteBatch) -> bool {
 mod tests {
     use super::*;
     use crate::runtime::Threads;
+    use media::Space;
     use media::mem::MemStore;
-    use media::{
-        AppendFile, Capacity, FileHint, FileName, FileSummary, ReadFile, Space, StoreLock,
-    };
     use std::sync::Arc;
 
-    /// A store that keeps a reserve.
+    /// A medium that keeps a reserve.
+    #[derive(Default)]
     struct Keeping {
-        inner: MemStore,
         kept_bytes: AtomicU64,
     }
 
@@ -156,70 +154,20 @@ mod tests {
         }
     }
 
-    impl FileStore for Keeping {
-        fn ledger(&self) -> &Arc<base::Ledger> {
-            self.inner.ledger()
-        }
-
-        fn describe(&self) -> String {
-            self.inner.describe()
-        }
-
-        fn create(&self, name: FileName, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-            self.inner.create(name, hint)
-        }
-
-        fn extend(&self, name: FileName, at: u64, hint: &FileHint) -> Result<Box<dyn AppendFile>> {
-            self.inner.extend(name, at, hint)
-        }
-
-        fn open(&self, name: FileName, background: bool) -> Result<Arc<dyn ReadFile>> {
-            self.inner.open(name, background)
-        }
-
-        fn remove(&self, name: FileName) -> Result<()> {
-            self.inner.remove(name)
-        }
-
-        fn list(&self) -> Result<Vec<FileSummary>> {
-            self.inner.list()
-        }
-
-        fn sync_names(&self) -> Result<()> {
-            self.inner.sync_names()
-        }
-
-        fn root(&self) -> Result<Option<Vec<u8>>> {
-            self.inner.root()
-        }
-
-        fn set_root(&self, root: &[u8]) -> Result<()> {
-            self.inner.set_root(root)
-        }
-
-        fn lock(&self) -> Result<StoreLock> {
-            self.inner.lock()
-        }
-
-        fn capacity(&self) -> Option<&dyn Capacity> {
-            Some(self)
-        }
-    }
-
     #[test]
     fn the_reserve_counts_as_whole_only_while_the_store_keeps_it() {
-        let kept_bytes = AtomicU64::new(0);
-        let store = Arc::new(Keeping { inner: MemStore::new(Arc::default()), kept_bytes });
-        let events = Events::new(store.clone(), Arc::new(Threads::new()), None);
+        let medium = Keeping::default();
+        let store = Arc::new(MemStore::new(Arc::default()));
+        let events = Events::new(store, Arc::new(Threads::new()), None);
         for round in 0..2000 {
             let reserve = Reserve::default();
             reserve.begin();
             std::thread::scope(|scope| {
-                scope.spawn(|| reserve.fill(&*store, &events, 7));
-                scope.spawn(|| reserve.release(&*store, &events));
+                scope.spawn(|| reserve.fill(Some(&medium), &events, 7));
+                scope.spawn(|| reserve.release(Some(&medium), &events));
             });
             let kept_bytes = if reserve.is_out() { 0 } else { 7 };
-            assert_eq!(store.kept_bytes.load(Relaxed), kept_bytes, "round {round}");
+            assert_eq!(medium.kept_bytes.load(Relaxed), kept_bytes, "round {round}");
         }
     }
 }

@@ -331,11 +331,6 @@ fn cursors_see_the_same_whatever_stretches_are_known() {
         if random.one_in(10) {
             db.flush().unwrap();
         }
-        if random.one_in(10) {
-            let from = random.below(620) as usize;
-            let to = key(from + random.below(20) as usize);
-            db.compact_range(Some(&key(from)), Some(&to)).unwrap();
-        }
         if random.one_in(20) {
             snapshots.push((db.snapshot(), model.clone()));
         }
