@@ -8,10 +8,15 @@
 //! the database with the largest ones is asked to flush them: its worker finds that in
 //! [`Share::take_flush`]. Writers wait where memtables have twice the write buffer.
 //!
+//! Chunks of flushed memtables that the databases keep count as well. When they and the memtables
+//! exceed what is reserved for memtables, the databases that keep chunks give them back.
+//!
 //! Invariants:
 //! - The sums of a budget are those of its shares; a share that is dropped leaves nothing in them.
-//! - Nothing here takes a lock of a database, so a commit may ask another database.
+//! - Nothing here takes a lock of a database beside that of its kept chunks, which covers no other
+//!   lock. So a commit may ask another database.
 
+use crate::memtable::ChunkPool;
 use base::env::{Event, Runtime};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -37,6 +42,8 @@ pub(crate) struct Budget {
     bytes: u64,
     memtable_bytes: AtomicU64,
     other_bytes: AtomicU64,
+    /// Bytes of chunks that wait for memtables to come.
+    kept_bytes: Arc<AtomicU64>,
     shares: Mutex<Vec<Weak<Share>>>,
     /// Memtables were freed.
     freed: Event,
@@ -46,6 +53,7 @@ pub(crate) struct Budget {
 pub(crate) struct Share {
     budget: Arc<Budget>,
     runtime: Arc<dyn Runtime>,
+    chunks: Arc<ChunkPool>,
     memtable_bytes: AtomicU64,
     other_bytes: AtomicU64,
     /// It was asked to flush, and its memtables are not smaller yet.
@@ -60,6 +68,7 @@ impl Budget {
             bytes,
             memtable_bytes: AtomicU64::new(0),
             other_bytes: AtomicU64::new(0),
+            kept_bytes: Arc::default(),
             shares: Mutex::default(),
             freed: Event::default(),
         })
@@ -78,19 +87,33 @@ impl Budget {
         (self.memtable_bytes.load(Relaxed), self.other_bytes.load(Relaxed))
     }
 
+    fn reserved_bytes(&self) -> u64 {
+        RESERVED_BUFFERS * self.write_buffer_bytes()
+    }
+
+    /// The sum of what the pools of all databases keep.
+    pub(crate) fn kept_bytes(&self) -> &Arc<AtomicU64> {
+        &self.kept_bytes
+    }
+
     /// The size that the shared cache should have.
     pub(crate) fn cache_bytes(&self) -> u64 {
         let (memtable_bytes, other_bytes) = self.used_bytes();
-        let reserved = RESERVED_BUFFERS * self.write_buffer_bytes();
-        let taken = memtable_bytes.max(reserved) + other_bytes;
+        let taken = memtable_bytes.max(self.reserved_bytes()) + other_bytes;
         self.bytes.saturating_sub(taken).max(self.bytes / CACHE_SHARE_MIN)
     }
 
-    /// The share of a database whose workers `runtime` wakes.
-    pub(crate) fn share(self: &Arc<Self>, runtime: Arc<dyn Runtime>) -> Arc<Share> {
+    /// The share of a database whose workers `runtime` wakes. The pool `chunks` adds what it keeps
+    /// to [`Budget::kept_bytes`].
+    pub(crate) fn share(
+        self: &Arc<Self>,
+        runtime: Arc<dyn Runtime>,
+        chunks: Arc<ChunkPool>,
+    ) -> Arc<Share> {
         let share = Arc::new(Share {
             budget: self.clone(),
             runtime,
+            chunks,
             memtable_bytes: AtomicU64::new(0),
             other_bytes: AtomicU64::new(0),
             is_asked: AtomicBool::new(false),
@@ -100,6 +123,21 @@ impl Budget {
         shares.retain(|share| share.strong_count() > 0);
         shares.push(Arc::downgrade(&share));
         share
+    }
+
+    /// Memtables, with the chunks that are kept for others, have more than is reserved for them.
+    fn keeps_too_much(&self) -> bool {
+        let kept_bytes = self.kept_bytes.load(Relaxed);
+        kept_bytes > 0 && self.memtable_bytes.load(Relaxed) + kept_bytes > self.reserved_bytes()
+    }
+
+    /// Has databases give back the chunks that they keep, until the others are within the reserve.
+    #[cold]
+    fn clear_kept(&self) {
+        let shares: Vec<Arc<Share>> = self.shares.lock().iter().filter_map(Weak::upgrade).collect();
+        for share in shares.iter().take_while(|_| self.keeps_too_much()) {
+            share.chunks.clear();
+        }
     }
 
     /// Asks the database with the largest memtables to flush them, unless enough have been asked.
@@ -138,6 +176,9 @@ impl Share {
     /// Sets the bytes of the database's memtables.
     pub(crate) fn set_memtables(&self, bytes: u64) {
         let before = replace(&self.memtable_bytes, &self.budget.memtable_bytes, bytes);
+        if self.budget.keeps_too_much() {
+            self.budget.clear_kept();
+        }
         if bytes < before {
             self.is_asked.store(false, Relaxed);
             self.budget.freed.signal();
@@ -167,7 +208,7 @@ impl Share {
     /// A write has to wait until memtables are freed.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.budget.memtable_bytes.load(Relaxed) > 2 * self.budget.write_buffer_bytes()
+        self.budget.memtable_bytes.load(Relaxed) > self.budget.reserved_bytes()
     }
 
     /// Waits until memtables are freed, a bounded time, and while `go_on` gives no error.
@@ -205,13 +246,34 @@ impl std::fmt::Debug for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memtable::Memtable;
     use crate::runtime::Threads;
 
     fn budget() -> (Arc<Budget>, Arc<Share>, Arc<Share>) {
-        let budget = Budget::new(5000);
-        let share = || budget.share(Arc::new(Threads::new()));
+        budget_of(5000)
+    }
+
+    fn budget_of(bytes: u64) -> (Arc<Budget>, Arc<Share>, Arc<Share>) {
+        let budget = Budget::new(bytes);
+        let share = || {
+            let chunks = ChunkPool::new(0, bytes, budget.kept_bytes().clone());
+            budget.share(Arc::new(Threads::new()), chunks)
+        };
         let (a, b) = (share(), share());
         (budget, a, b)
+    }
+
+    #[test]
+    fn kept_chunks_give_way_to_memtables_of_other_databases() {
+        let (budget, a, b) = budget_of(50_000);
+        let kept_bytes = || budget.kept_bytes().load(Relaxed);
+        drop(Memtable::of_pool(&a.chunks, b"").expect("a little memory"));
+        let chunk_bytes = kept_bytes();
+        assert!(chunk_bytes > 0);
+        b.set_memtables(20_000 - chunk_bytes);
+        assert_eq!(kept_bytes(), chunk_bytes, "within two write buffers");
+        b.set_memtables(20_001 - chunk_bytes);
+        assert_eq!(kept_bytes(), 0);
     }
 
     #[test]

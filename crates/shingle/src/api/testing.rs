@@ -34,7 +34,7 @@ impl Keyspace {
 
     /// Memory that waits for memtables to come.
     pub fn kept_memory_for_test(&self) -> u64 {
-        self.engine().chunks.kept_bytes()
+        self.engine().memory.chunks().kept_bytes()
     }
 
     /// What a GC that began now would read.

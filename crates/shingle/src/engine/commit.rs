@@ -455,7 +455,7 @@ impl Commits {
         if active.writer.memtable().is_empty() {
             return Ok(());
         }
-        let (fresh, writer) = Memtable::of_pool(&self.chunks, &active.next_key_start())?;
+        let (fresh, writer) = Memtable::of_pool(self.memory.chunks(), &active.next_key_start())?;
         let full = std::mem::replace(&mut active.writer, writer);
         full.seal(state.next_sequence - 1);
         let sealed = Sealed {

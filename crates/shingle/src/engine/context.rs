@@ -17,7 +17,6 @@ use crate::ingest;
 use crate::key_locks::Locks;
 use crate::keyspace::KeyspaceState;
 use crate::live::Live;
-use crate::memtable::ChunkPool;
 use crate::read::context::ReadContext;
 use crate::read::kept_views::KeptViews;
 use crate::read::moment::Moment;
@@ -45,8 +44,6 @@ pub(crate) struct Context {
     pub database: DatabaseId,
     pub cache: Arc<BlockCache>,
     pub memory: Memory,
-    /// The memory that memtables are made of.
-    pub chunks: Arc<ChunkPool>,
     pub read: Arc<ReadContext>,
     pub snapshots: SnapshotList,
     pub kept_views: KeptViews,
@@ -103,8 +100,6 @@ pub(crate) struct Parts {
 
 impl Context {
     pub(crate) fn new(parts: Parts) -> Context {
-        let chunks =
-            ChunkPool::new(parts.settings.memtable_bytes_max as usize, parts.settings.flush_bytes);
         let now_ns = parts.runtime.now_ns();
         // Each look of a follower is an engine of its own.
         let listener = parts.settings.listener.clone().filter(|_| !parts.follows);
@@ -133,7 +128,6 @@ impl Context {
             database: parts.database,
             cache: parts.cache,
             memory: parts.memory,
-            chunks,
             read: parts.read,
             keyspaces: RwLock::new(parts.keyspaces),
             numbers: parts.numbers,

@@ -278,7 +278,7 @@ impl Engine {
             return Ok(None);
         }
         let key_start = state.active(keyspace.id).and_then(|a| a.key_start_before.clone());
-        let (_, writer) = Memtable::of_pool(&self.chunks, &key_start.unwrap_or_default())?;
+        let (_, writer) = Memtable::of_pool(self.memory.chunks(), &key_start.unwrap_or_default())?;
         let runs = self.ingested_runs(trees, keyspace, &arrivals.files, sequence)?;
         let changes = tree::moves::ingest(&trees.tree(keyspace.id)?.version, &runs);
         let nodes = changes.iter().filter(|change| matches!(change, Change::AddNode { .. }));

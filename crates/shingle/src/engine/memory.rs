@@ -17,11 +17,14 @@
 //! counted: what users hold (values, iterators), batches, and the allocator's overhead.
 
 use crate::budget::Share;
+use crate::memtable::ChunkPool;
 use crate::settings::Settings;
 use base::env::Runtime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+/// Write buffers that are reserved for memtables: one that is filled, and one that is flushed.
+const RESERVED_BUFFERS: u64 = 2;
 /// The cache keeps at least one part in this many of the budget.
 const CACHE_SHARE_MIN: u64 = 8;
 /// Newly written runs stay open, before any read, until open runs have one part in this many of the
@@ -42,6 +45,8 @@ pub(crate) struct Memory {
     is_cache_shared: bool,
     /// The part of a budget that several databases share.
     share: Option<Arc<Share>>,
+    /// The memory that memtables are made of.
+    chunks: Arc<ChunkPool>,
     memtable_bytes: AtomicU64,
     sealed_bytes: AtomicU64,
     background_bytes: Arc<AtomicU64>,
@@ -49,12 +54,24 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(settings: &Settings, is_cache_shared: bool) -> Memory {
+        Memory::keeping_in(settings, is_cache_shared, Arc::default())
+    }
+
+    /// As [`Memory::new`]; chunks of memtables that are kept are added to `kept_bytes`.
+    fn keeping_in(
+        settings: &Settings,
+        is_cache_shared: bool,
+        kept_bytes: Arc<AtomicU64>,
+    ) -> Memory {
+        let reserved_bytes = RESERVED_BUFFERS * settings.flush_bytes;
+        let memtable_bytes = settings.memtable_bytes_max as usize;
         Memory {
             budget_bytes: AtomicU64::new(settings.memory_bytes),
-            reserved_bytes: 2 * settings.flush_bytes,
+            reserved_bytes,
             resizes_cache: AtomicBool::new(settings.cache_bytes.is_none() && !is_cache_shared),
             is_cache_shared,
             share: None,
+            chunks: ChunkPool::new(memtable_bytes, reserved_bytes, kept_bytes),
             memtable_bytes: AtomicU64::new(0),
             sealed_bytes: AtomicU64::new(0),
             background_bytes: Arc::default(),
@@ -68,10 +85,17 @@ impl Memory {
         is_cache_shared: bool,
         runtime: &Arc<dyn Runtime>,
     ) -> Memory {
-        let mut memory = Memory::new(settings, is_cache_shared);
         let pooled = settings.options.resources.as_ref().and_then(|all| all.pooled.as_ref());
-        memory.share = pooled.map(|pooled| pooled.budget.share(runtime.clone()));
+        let budget = pooled.map(|pooled| &pooled.budget);
+        let kept_bytes = budget.map(|budget| budget.kept_bytes().clone()).unwrap_or_default();
+        let mut memory = Memory::keeping_in(settings, is_cache_shared, kept_bytes);
+        memory.share = budget.map(|budget| budget.share(runtime.clone(), memory.chunks.clone()));
         memory
+    }
+
+    /// The memory that memtables are made of.
+    pub(crate) fn chunks(&self) -> &Arc<ChunkPool> {
+        &self.chunks
     }
 
     /// The part of a budget that several databases share.

@@ -337,7 +337,7 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
         drop(trees);
         if is_idle && engine.scheduler.is_idle() {
             engine.scheduler.idle.done(engine);
-            engine.chunks.clear();
+            engine.memory.chunks().clear();
         }
         return Ok(false);
     };

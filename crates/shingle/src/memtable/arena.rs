@@ -13,6 +13,7 @@
 //! - An arena hands out no byte twice.
 //! - Every allocation is aligned to [`ALIGN`].
 //! - A pool keeps a chunk only if that chunk, with those in arenas, is within its limit.
+//! - The sum of kept bytes that pools share is that of what they keep.
 
 #![allow(unsafe_code)] // Uninitialised memory by the byte, freed as a whole.
 
@@ -66,6 +67,8 @@ pub struct ChunkPool {
     chunk_bytes: usize,
     chunks_max: usize,
     state: Mutex<PoolState>,
+    /// Bytes that this pool and those that share the sum keep.
+    kept_bytes: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -124,13 +127,18 @@ impl Chunk {
 
 impl ChunkPool {
     /// For memtables of about `memtable_bytes` each. It keeps a chunk while all memory in
-    /// memtables, with the kept chunks, is at most `bytes_max`.
-    pub fn new(memtable_bytes: usize, bytes_max: u64) -> Arc<ChunkPool> {
+    /// memtables, with the kept chunks, is at most `bytes_max`. What it keeps is in `kept_bytes`,
+    /// to which other pools add what they keep.
+    pub fn new(
+        memtable_bytes: usize,
+        bytes_max: u64,
+        kept_bytes: Arc<AtomicU64>,
+    ) -> Arc<ChunkPool> {
         let chunk_bytes = (memtable_bytes / CHUNKS_PER_MEMTABLE)
             .clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
             .next_multiple_of(ALIGN);
         let chunks_max = usize::try_from(bytes_max).unwrap_or(usize::MAX) / chunk_bytes;
-        Arc::new(ChunkPool { chunk_bytes, chunks_max, state: Mutex::default() })
+        Arc::new(ChunkPool { chunk_bytes, chunks_max, state: Mutex::default(), kept_bytes })
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
@@ -142,6 +150,7 @@ impl ChunkPool {
         let free = state.free.pop();
         state.taken += 1;
         drop(state);
+        self.count_out(usize::from(free.is_some()));
         let chunk = free.map_or_else(|| Chunk::new(self.chunk_bytes), Ok);
         chunk.inspect_err(|_| self.state().taken -= 1)
     }
@@ -152,6 +161,7 @@ impl ChunkPool {
         let room = self.chunks_max.saturating_sub(state.taken + state.free.len());
         let kept = chunks.len().min(room);
         state.free.extend(chunks.drain(..kept));
+        self.kept_bytes.fetch_add((kept * self.chunk_bytes) as u64, Ordering::Relaxed);
         // Freeing takes time: the excess is freed without the lock.
         drop(state);
     }
@@ -165,7 +175,18 @@ impl ChunkPool {
     /// Returns to the system what no memtable holds.
     pub fn clear(&self) {
         let free = std::mem::take(&mut self.state().free);
-        drop(free);
+        self.count_out(free.len());
+    }
+
+    /// `chunks` of them are no longer kept.
+    fn count_out(&self, chunks: usize) {
+        self.kept_bytes.fetch_sub((chunks * self.chunk_bytes) as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for ChunkPool {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -260,13 +281,18 @@ mod tests {
     use super::*;
 
     fn arena(capacity_bytes: usize) -> Arena {
-        Arena::new(&ChunkPool::new(capacity_bytes, 0))
+        Arena::new(&ChunkPool::new(capacity_bytes, 0, Arc::default()))
     }
 
     #[test]
     fn a_pool_keeps_what_fits_beside_the_memtables_and_hands_it_out_again() {
-        let pool = ChunkPool::new(64 << 10, 64 << 10);
-        let free = || pool.state().free.len();
+        let kept_bytes = Arc::<AtomicU64>::default();
+        let pool = ChunkPool::new(64 << 10, 64 << 10, kept_bytes.clone());
+        let free = || {
+            let free = pool.state().free.len();
+            assert_eq!(kept_bytes.load(Ordering::Relaxed), free as u64 * (8 << 10));
+            free
+        };
         let fill = |chunks: usize| {
             let (arena, mut bump) = (Arena::new(&pool), Bump::new());
             let starts: Vec<usize> = (0..4 * chunks)
@@ -286,6 +312,10 @@ mod tests {
         assert_eq!(free(), 8);
         pool.clear();
         assert_eq!(free(), 0);
+        drop(fill(3));
+        assert_eq!(free(), 3);
+        drop(pool);
+        assert_eq!(kept_bytes.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Memtable {
     /// An empty memtable that will grow to about `capacity_bytes`, and its writer. The size only
     /// decides how memory is reserved; the memtable accepts more.
     pub fn new(capacity_bytes: usize) -> Result<(Arc<Memtable>, Writer)> {
-        Memtable::of_pool(&ChunkPool::new(capacity_bytes, 0), b"")
+        Memtable::of_pool(&ChunkPool::new(capacity_bytes, 0, Arc::default()), b"")
     }
 
     /// As [`Memtable::new`], with memory of `pool`, for keys that mostly begin with `start`. It

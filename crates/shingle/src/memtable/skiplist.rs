@@ -596,7 +596,8 @@ mod tests {
     #[test]
     fn reads_are_right_between_the_two_stores_of_a_link() {
         let (list, mut inserter) =
-            SkipList::new(&ChunkPool::new(0, 0), CommonStart::default()).expect("a little memory");
+            SkipList::new(&ChunkPool::new(0, 0, Arc::default()), CommonStart::default())
+                .expect("a little memory");
         let put = |key: &'static [u8]| {
             Operation::new(base::KeyspaceId(0), base::EntryKind::Put, key, b"").expect("short")
         };

@@ -26,7 +26,7 @@ fn memtable() -> (Arc<Memtable>, Writer) {
 }
 
 fn memtable_of_keys_from(start: &[u8]) -> (Arc<Memtable>, Writer) {
-    Memtable::of_pool(&ChunkPool::new(64 << 10, 0), start).expect("a little memory")
+    Memtable::of_pool(&ChunkPool::new(64 << 10, 0, Arc::default()), start).expect("a little memory")
 }
 
 fn put(writer: &mut Writer, user_key: &[u8], sequence: u64, value: &[u8]) {
