@@ -90,8 +90,8 @@ impl ValueLayout for Hashed {
     ) -> Option<Collection> {
         let (usage, reserve_bytes) = (segments.usage(), self.collection_bytes_max(limits));
         let fits = |c: &Collection| has_room(c, &usage, limits, reserve_bytes);
-        if let Some(collection) = unconfirmed(segments, busy) {
-            return Some(collection).filter(fits);
+        if let Some(collection) = unconfirmed(segments, busy).filter(fits) {
+            return Some(collection);
         }
         if !is_due(&usage, limits, reserve_bytes) {
             return None;

@@ -78,7 +78,7 @@ pub trait ValueLayout: Send + Sync {
     }
 
     /// The next GC, of segments outside `busy`. None: nothing is due. Segments that a crash left
-    /// provisional go first.
+    /// provisional go first where there is space for what they hold.
     fn pick(
         &self,
         segments: &Segments,
@@ -194,6 +194,8 @@ pub(crate) fn depth_for(live_bytes: u64, limits: &ValueLimits) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use tree::{FileRef, ObsoleteFiles};
 
     #[test]
     fn debt_is_what_is_dead_beyond_what_may_be() {
@@ -244,5 +246,40 @@ mod tests {
         assert!(is_due(&usage(111, 1), &tight, 10));
         assert!(!is_due(&usage(110, 10), &tight, 10));
         assert!(!is_due(&usage(130, 0), &tight, 10), "nothing to win");
+    }
+
+    /// Regression: an unconfirmed segment that did not fit was the only one that was ever tried.
+    #[test]
+    fn an_unconfirmed_segment_that_does_not_fit_lets_others_go_first() {
+        let obsolete = Arc::new(ObsoleteFiles::default());
+        for descriptor in crate::registry().iter().filter(|d| d.name != "inline") {
+            let layout = (descriptor.make)();
+            let limits = ValueLimits {
+                segment_bytes: 100,
+                log_segment_bytes: 100,
+                reserved_ratio: 0.1,
+                capacity_bytes: Some(400),
+                ..ValueLimits::default()
+            };
+            let mut segments = Segments::default();
+            for (id, prefix, dead_bytes) in [(1, 0, 0), (2, 1, 90), (3, 2, 0), (4, 3, 100)] {
+                let group = Group { tier: Tier::Main, prefix: prefix << 62, depth: 2 };
+                let file = FileRef::new_values(FileId(id), 0, obsolete.clone());
+                let is_provisional = id == 1;
+                let segment =
+                    Segment { is_provisional, dead_bytes, ..Segment::new(file, group, 100) };
+                segments.add(segment).unwrap();
+            }
+            segments.retire(FileId(4), 1).unwrap();
+            // Only what writes nothing fits beside what is retired.
+            assert!(layout.pick(&segments, &limits, &BTreeSet::new()).is_none());
+            segments.bury(FileId(2), 10);
+            let picked = layout.pick(&segments, &limits, &BTreeSet::new());
+            assert_eq!(picked.unwrap().files, [FileId(2)], "{}", descriptor.name);
+            // Where there is space, the unconfirmed one goes first.
+            segments.remove(FileId(4)).unwrap();
+            let picked = layout.pick(&segments, &limits, &BTreeSet::new());
+            assert_eq!(picked.unwrap().files, [FileId(1)], "{}", descriptor.name);
+        }
     }
 }

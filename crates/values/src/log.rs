@@ -78,8 +78,8 @@ pub(crate) fn next(
 ) -> Option<Collection> {
     let usage = segments.usage();
     let fits = |c: &Collection| has_room(c, &usage, limits, reserve_bytes);
-    if let Some(collection) = unconfirmed(segments, busy) {
-        return Some(collection).filter(fits);
+    if let Some(collection) = unconfirmed(segments, busy).filter(fits) {
+        return Some(collection);
     }
     if !is_due(&usage, limits, reserve_bytes) {
         return None;
