@@ -268,8 +268,17 @@ impl KeyspaceState {
     /// Space for records of large values, beside `pending_bytes` that memtables are going to add;
     /// `None` where nothing bounds it.
     pub(crate) fn value_space_bytes(&self, pending_bytes: u64) -> Option<u64> {
+        self.value_space_bytes_for_gc(pending_bytes, 0)
+    }
+
+    /// The same, for a GC that will free `freed_bytes`.
+    pub(crate) fn value_space_bytes_for_gc(
+        &self,
+        pending_bytes: u64,
+        freed_bytes: u64,
+    ) -> Option<u64> {
         self.values.capacity_bytes()?;
-        self.values.space_bytes(self.segment_bytes() + pending_bytes)
+        self.values.space_bytes_for_gc(self.segment_bytes() + pending_bytes, freed_bytes)
     }
 
     /// Bytes of the segments in the tree.

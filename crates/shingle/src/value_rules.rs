@@ -67,10 +67,15 @@ impl ValueRules {
     /// memtables: GC must always find space for one group or segment. `None` where nothing bounds
     /// it.
     pub(crate) fn space_bytes(&self, used_bytes: u64) -> Option<u64> {
+        self.space_bytes_for_gc(used_bytes, 0)
+    }
+
+    /// The space for a GC that will free `freed_bytes`: it may use as much of what is kept for GC.
+    pub(crate) fn space_bytes_for_gc(&self, used_bytes: u64, freed_bytes: u64) -> Option<u64> {
         let reserve = self.layout.collection_bytes_max(&self.limits);
         let used = used_bytes + self.unlisted_bytes.load(Relaxed);
-        let kept_back = reserve.max(self.collecting_bytes.load(Relaxed));
-        Some(self.capacity_bytes()?.saturating_sub(kept_back).saturating_sub(used))
+        let kept = reserve.max(self.collecting_bytes.load(Relaxed)).saturating_sub(freed_bytes);
+        Some(self.capacity_bytes()?.saturating_sub(kept).saturating_sub(used))
     }
 
     /// Garbage as a percentage of the allowed garbage: how far GC is behind.
@@ -87,6 +92,11 @@ impl ValueRules {
         let space = store.cold_store().and_then(ColdStore::cold_space);
         let one = self.layout.collection_bytes_max(&self.limits);
         space.is_none_or(|space| space.free_bytes >= one.saturating_mul(COLD_COLLECTIONS_MIN))
+    }
+
+    /// A writer waits for space.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.swept.is_locked()
     }
 
     /// A job writes `bytes` that were not counted before.

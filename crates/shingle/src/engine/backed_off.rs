@@ -7,7 +7,10 @@
 //! free. If the next plan that uses one of the same runs fails too, the pause is twice as long. The
 //! same holds for garbage collection of values (GC) and its segments.
 //!
-//! A failure that concerns all work (a full medium, a failed flush) is not backed off here:
+//! GC that lacks space is backed off too: other segments may need less. Its pause ends early when
+//! the medium has more space than GC found, or segments of its keyspace were removed.
+//!
+//! Other failures that concern all work (a full medium, a failed flush) are not backed off here:
 //! `scheduler` waits instead.
 
 use crate::engine::context::Context;
@@ -42,6 +45,15 @@ impl Inputs {
     }
 }
 
+/// The space that GC lacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// On the medium, which had this many bytes free, where that is known.
+    Medium(Option<u64>),
+    /// Within the capacity of its keyspace.
+    Capacity,
+}
+
 /// What keeps the inputs of a job busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hold {
@@ -60,12 +72,15 @@ pub(crate) struct BackedOff {
     pub error: Error,
     pub failures: u32,
     pub retry_ns: u64,
+    lack: Option<Lack>,
 }
 
 impl BackedOff {
-    /// It waits for its next try, or that is due. What GC reads need not be due again.
+    /// It waits for its next try, or that is due. What GC reads need not be due again. That a full
+    /// keyspace has no space for a GC is no failure.
     pub(crate) fn is_failing(&self) -> bool {
-        self.hold.is_some() || matches!(self.inputs, Inputs::Runs(_))
+        let is_due = self.hold.is_some() || matches!(self.inputs, Inputs::Runs(_));
+        is_due && self.lack != Some(Lack::Capacity)
     }
 
     fn has_inputs(&self, keyspaces: &BTreeMap<KeyspaceId, TreeState>) -> bool {
@@ -96,8 +111,8 @@ impl Trees {
         error: &Error,
     ) {
         if is_own_failure(error) && context.poisoned_by().is_none() {
-            let (hold, inputs) = (Hold::Move(work), Inputs::Runs(runs));
-            self.back_off(keyspace, hold, inputs, error.clone(), context.runtime.now_ns());
+            let held = (Hold::Move(work), Inputs::Runs(runs));
+            self.back_off(keyspace, held, error.clone(), context.runtime.now_ns(), None);
         } else if let Ok(tree) = self.tree(keyspace) {
             tree.busy.end(work);
         }
@@ -107,10 +122,10 @@ impl Trees {
     pub(crate) fn back_off(
         &mut self,
         keyspace: KeyspaceId,
-        hold: Hold,
-        inputs: Inputs,
+        (hold, inputs): (Hold, Inputs),
         error: Error,
         now_ns: u64,
+        lack: Option<Lack>,
     ) {
         let Some(tree) = self.keyspaces.get_mut(&keyspace) else { return };
         if let Hold::Move(work) = hold {
@@ -134,6 +149,7 @@ impl Trees {
             error,
             failures,
             retry_ns,
+            lack,
         });
     }
 
@@ -162,6 +178,25 @@ impl Trees {
         self.backed_off.retain(|one| {
             one.hold.is_some() || one.keyspace != keyspace || !one.inputs.shares(inputs)
         });
+    }
+
+    /// A job that is backed off lacked space on a medium that tells how much it has.
+    pub(crate) fn has_lacks_of_space(&self) -> bool {
+        let is_such = |one: &BackedOff| matches!(one.lack, Some(Lack::Medium(Some(_))));
+        self.backed_off.iter().any(|one| one.hold.is_some() && is_such(one))
+    }
+
+    /// The medium has `free_bytes`. Frees the jobs that lacked space when it had less.
+    pub(crate) fn end_lacks_of_space(&mut self, free_bytes: u64) {
+        self.free(|one| match one.lack {
+            Some(Lack::Medium(Some(before))) => free_bytes > before,
+            _ => false,
+        });
+    }
+
+    /// Segments of `keyspace` were removed. Frees the jobs that lacked space within its capacity.
+    pub(crate) fn end_lacks_of_capacity(&mut self, keyspace: KeyspaceId) {
+        self.free(|one| one.keyspace == keyspace && one.lack == Some(Lack::Capacity));
     }
 
     /// Frees the moves that lacked a descriptor, and forgets these failures: the lack may be over.

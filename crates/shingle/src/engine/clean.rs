@@ -22,7 +22,13 @@ pub(crate) fn step(core: &Core) -> bool {
     drop(trees);
     remove(core, name);
     core.reserve.expect_space();
-    core.versions.lock().removals -= 1;
+    let mut trees = core.versions.lock();
+    trees.removals -= 1;
+    if trees.has_lacks_of_space()
+        && let Some(space) = core.space()
+    {
+        trees.end_lacks_of_space(space.free_bytes);
+    }
     true
 }
 

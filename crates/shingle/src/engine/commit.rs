@@ -163,7 +163,7 @@ impl Commits {
         }
         if self.settings.bounds_values()
             && self.has_large_values(batch)
-            && let Some(lack) = state.lack_of_space(batch)
+            && let Some(lack) = state.lack_of_space(batch, 0)
         {
             return Ok(Outcome::LacksSpace(lack));
         }
@@ -248,13 +248,14 @@ impl Commits {
 
     /// Commits `batch` of the engine, which restates what a reader saw of `keys` at `moment`.
     /// Returns its last sequence number, or the moment's for an empty batch. `None`, and no change,
-    /// when one of the keys has a newer entry, or may have.
+    /// when one of the keys has a newer entry, or may have. Its GC will free `freed_bytes`.
     pub(crate) fn commit_unless_newer(
         &self,
         keyspace: &KeyspaceState,
         moment: &Moment,
         keys: &[&[u8]],
         batch: &mut WriteBatch,
+        freed_bytes: u64,
     ) -> Result<Option<SequenceNumber>> {
         if batch.is_empty() {
             return Ok(Some(moment.sequence()));
@@ -266,9 +267,9 @@ impl Commits {
         if !(Unchanged { keyspace, moment, keys, ranges: &[] }.holds(&state)?) {
             return Ok(None);
         }
+        state.check_space(batch, freed_bytes, &self.snapshots)?;
         let origin = if self.changes.is_some() { Origin::Engine } else { Origin::User };
-        let done = self.commit_checked(&mut state, batch, with_log, origin)?;
-        Ok(Some(done.last_sequence))
+        Ok(Some(self.commit_checked(&mut state, batch, with_log, origin)?.last_sequence))
     }
 
     /// Appends to the log. A batch that only deletes may use the reserve of the medium.

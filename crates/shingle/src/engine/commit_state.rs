@@ -5,8 +5,9 @@ use crate::engine::values::active_segment::{CommitValues, Separated, UnflushedEx
 use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
+use crate::snapshot_list::SnapshotList;
 use base::key::{SEQUENCE_MAX, SequenceNumber, common_prefix};
-use base::{FileId, KeyspaceId};
+use base::{FileId, KeyspaceId, Result};
 use media::SyncFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -174,8 +175,13 @@ impl CommitState {
         sealed.map(|sealed| sealed.bytes + sealed.unflushed.bytes).sum::<u64>() + active
     }
 
-    /// The first keyspace whose segments lack space for the large values of `batch`.
-    pub(crate) fn lack_of_space(&self, batch: &WriteBatch) -> Option<LackOfSpace> {
+    /// The first keyspace whose segments lack space for the large values of `batch`. For GC, beside
+    /// the `freed_bytes` that it will free.
+    pub(crate) fn lack_of_space(
+        &self,
+        batch: &WriteBatch,
+        freed_bytes: u64,
+    ) -> Option<LackOfSpace> {
         let mut wanted: BTreeMap<KeyspaceId, u64> = BTreeMap::new();
         for operation in batch.iter() {
             let Some(active) = self.active(operation.keyspace()) else { continue };
@@ -188,9 +194,21 @@ impl CommitState {
         }
         wanted.into_iter().find_map(|(id, wanted_bytes)| {
             let keyspace = self.active(id)?.keyspace.clone();
-            let space_bytes = keyspace.value_space_bytes(self.pending_bytes(id))?;
+            let pending_bytes = self.pending_bytes(id);
+            let space_bytes = keyspace.value_space_bytes_for_gc(pending_bytes, freed_bytes)?;
             (space_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
         })
+    }
+
+    /// `NoSpace` where segments lack space for the large values of a GC's `batch`.
+    pub(crate) fn check_space(
+        &self,
+        batch: &WriteBatch,
+        freed_bytes: u64,
+        snapshots: &SnapshotList,
+    ) -> Result<()> {
+        let lack = self.lack_of_space(batch, freed_bytes);
+        lack.map_or(Ok(()), |lack| Err(lack.error(snapshots)))
     }
 
     /// An ingestion gets the next sequence number. The active memtable of its keyspace, which is

@@ -146,6 +146,14 @@ pub(crate) fn is_due(core: &Core) -> bool {
     due(core, &core.commits.lock(), false).is_some()
 }
 
+/// A sealed memtable of `keyspace` should be flushed now, or is being flushed.
+pub(crate) fn is_due_for(core: &Core, keyspace: KeyspaceId) -> bool {
+    let state = core.commits.lock();
+    let mut own = state.sealed.iter().filter(|sealed| sealed.keyspace.id == keyspace);
+    own.any(|sealed| sealed.is_flushing)
+        || due(core, &state, false).is_some_and(|(due, _)| due.contains(&keyspace))
+}
+
 /// The keyspaces whose sealed memtables should be flushed now, and the maximum number for each.
 fn due(core: &Core, state: &CommitState, is_idle: bool) -> Option<(Vec<KeyspaceId>, usize)> {
     let is_flushing = |id: KeyspaceId| {

@@ -40,9 +40,9 @@ impl Engine {
             return;
         }
         self.fill_reserve_if_possible();
-        if self.reserve.is_out()
-            && let Err(error) = self.apply_deletions()
-        {
+        if !self.reserve.is_out() {
+            self.versions.lock().end_lacks_of_space(u64::MAX);
+        } else if let Err(error) = self.apply_deletions() {
             self.events.add(Event::SpaceReserveFailed { error });
         }
     }

@@ -55,8 +55,8 @@ pub(crate) struct Queue {
     pub jobs: Vec<Waiting>,
     /// Jobs that workers are running.
     pub running: usize,
-    /// GC of values is in progress.
-    pub is_collecting: bool,
+    /// The keyspace whose values GC is working on.
+    pub collecting: Option<KeyspaceId>,
     pub manual: Vec<Manual>,
     pub failures: u32,
     pub last_failure: Option<Failure>,
@@ -171,6 +171,16 @@ impl Scheduler {
         !self.lock().manual.is_empty()
     }
 
+    /// A manual compaction of `keyspace` is waiting.
+    pub(crate) fn has_manual_of(&self, keyspace: KeyspaceId) -> bool {
+        self.lock().manual.iter().any(|manual| manual.keyspace == keyspace)
+    }
+
+    /// GC of values of `keyspace` is in progress.
+    pub(crate) fn is_collecting(&self, keyspace: KeyspaceId) -> bool {
+        self.lock().collecting == Some(keyspace)
+    }
+
     /// No job is in progress or waiting, and no manual compaction is waiting.
     pub(crate) fn is_idle(&self) -> bool {
         let queue = self.lock();
@@ -250,16 +260,20 @@ impl Scheduler {
         queue.limit_wait_ns + now
     }
 
-    /// GC may begin, and counts as in progress after this call, so that no other thread plans it.
-    pub(crate) fn begin_collecting(&self) -> bool {
-        let mut queue = self.lock();
-        let may_begin = !queue.is_collecting && queue.has_free_slot(self.jobs_max);
-        queue.is_collecting |= may_begin;
-        may_begin
+    /// GC may begin.
+    pub(crate) fn may_collect(&self) -> bool {
+        let queue = self.lock();
+        queue.collecting.is_none() && queue.has_free_slot(self.jobs_max)
+    }
+
+    /// GC of `keyspace` is in progress from this call on. The caller holds the trees, so that no
+    /// other thread plans one.
+    pub(crate) fn begin_collecting(&self, keyspace: KeyspaceId) {
+        self.lock().collecting = Some(keyspace);
     }
 
     pub(crate) fn end_collecting(&self) {
-        self.lock().is_collecting = false;
+        self.lock().collecting = None;
     }
 
     /// Another job may begin.
@@ -275,13 +289,15 @@ mod tests {
     #[test]
     fn one_collection_is_under_way_at_a_time() {
         let scheduler = Scheduler::new(1, Arc::default());
-        assert!(scheduler.begin_collecting());
-        assert!(!scheduler.begin_collecting());
+        assert!(scheduler.may_collect());
+        scheduler.begin_collecting(KeyspaceId(3));
+        assert!(!scheduler.may_collect());
+        assert!(scheduler.is_collecting(KeyspaceId(3)) && !scheduler.is_collecting(KeyspaceId(2)));
         scheduler.end_collecting();
         scheduler.lock().running = 2;
-        assert!(!scheduler.begin_collecting(), "no worker is free for it");
+        assert!(!scheduler.may_collect(), "no worker is free for it");
         scheduler.lock().running = 1;
-        assert!(scheduler.begin_collecting());
+        assert!(scheduler.may_collect());
     }
 
     #[test]

@@ -5,18 +5,20 @@
 //! workers.
 //!
 //! A failure that changed nothing is tried again. A move or a GC that fails for a reason of its own
-//! is backed off (`backed_off`). A full medium or a failed flush makes all work wait. Other
-//! failures poison the database.
+//! is backed off (`backed_off`), and so is a GC that lacks space. Otherwise a full medium or a
+//! failed flush makes all work wait. Other failures poison the database.
+//!
+//! A keyspace whose writers wait for space comes first, with its moves and its GC.
 
 use super::compaction::CompactionPart;
 use super::expiry;
-use super::queue::{Failure, Job, Try, Waiting};
+use super::queue::{Failure, Job, Manual, Try, Waiting};
 use super::reserve::REFILL_NS;
 use super::rewrite::Progress;
 use super::values::gc;
 use super::{backed_off, clean, compaction, flush};
 use crate::engine::Engine;
-use crate::engine::trees::Trees;
+use crate::engine::trees::{TreeState, Trees};
 use crate::event::Event;
 use base::env::Worker;
 use base::{Error, ErrorKind, KeyspaceId, Result};
@@ -246,7 +248,7 @@ pub(crate) fn finish_small_moves(engine: &Arc<Engine>) -> Result<()> {
         if versions.all(|version| version.runs_of_key_max() < CLOSING_RUNS_MIN) {
             break;
         }
-        let Some((id, plan)) = pick(engine, &mut trees, false) else { break };
+        let Some((id, plan)) = pick(engine, &mut trees, false, None) else { break };
         if compaction::input_bytes(&trees.tree(id)?.version, &plan) > CLOSING_MOVE_BYTES_MAX {
             break;
         }
@@ -278,21 +280,40 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
     trees.end_pauses(engine.runtime.now_ns());
     // Removal of the files that the last version released is work that is due as well.
     engine.versions.collect_dead_files(&mut trees);
-    !is_move_due(engine, &mut trees)
+    !is_move_due(engine, &mut trees, None)
         && !flush::is_due(engine)
         && !gc::is_due(engine, &trees)
-        && !engine.has_free_retired(&trees)
+        && !trees.keyspaces.values().any(|tree| engine.has_free_retired(tree))
         && !engine.commits.lock().awaits_segment()
         && engine.scheduler.is_idle()
         && trees.dead_files.is_empty()
         && trees.removals == 0
 }
 
-/// A worker would begin a move, and not because the database is idle. What only writes make due is
-/// not due in an idle database, where no worker would begin it.
-fn is_move_due(engine: &Engine, trees: &mut Trees) -> bool {
-    pick(engine, trees, false).is_some()
-        && (!engine.scheduler.idle.is_now(engine) || pick(engine, trees, true).is_some())
+/// Nothing that could free space among the values of `keyspace` is in progress or due. Other
+/// keyspaces may have work.
+pub(crate) fn is_settled(engine: &Arc<Engine>, keyspace: KeyspaceId) -> bool {
+    let scheduler = &engine.scheduler;
+    if scheduler.has_manual_of(keyspace) || scheduler.is_collecting(keyspace) {
+        return false;
+    }
+    let mut trees = engine.versions.lock();
+    trees.end_pauses(engine.runtime.now_ns());
+    if flush::is_due_for(engine, keyspace) || is_move_due(engine, &mut trees, Some(keyspace)) {
+        return false;
+    }
+    let Some(tree) = trees.keyspaces.get(&keyspace) else { return true };
+    tree.busy.is_empty()
+        && gc::pick(engine, tree).is_none()
+        && !engine.has_free_retired(tree)
+        && !scheduler.is_collecting(keyspace)
+}
+
+/// A worker would begin a move, of any keyspace or of `only`, and not because the database is idle.
+/// What only writes make due is not due in an idle database, where no worker would begin it.
+fn is_move_due(engine: &Engine, trees: &mut Trees, only: Option<KeyspaceId>) -> bool {
+    pick(engine, trees, false, only).is_some()
+        && (!engine.scheduler.idle.is_now(engine) || pick(engine, trees, true, only).is_some())
 }
 
 fn plan_flush(engine: &Arc<Engine>, is_idle: bool) {
@@ -314,13 +335,11 @@ fn retire_and_collect(engine: &Arc<Engine>) -> Result<bool> {
     if engine.remove_retired(&mut trees)? {
         return Ok(true);
     }
-    if !engine.scheduler.begin_collecting() {
+    if !engine.scheduler.may_collect() {
         return Ok(false);
     }
-    let Some(job) = gc::begin(engine, &trees) else {
-        engine.scheduler.end_collecting();
-        return Ok(false);
-    };
+    let Some(job) = gc::begin(engine, &trees) else { return Ok(false) };
+    engine.scheduler.begin_collecting(job.keyspace());
     engine.scheduler.give_turn_to_moves();
     engine.scheduler.put([Job::Collect(job)], engine.runtime.now_ns());
     Ok(true)
@@ -333,7 +352,7 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     }
     let mut trees = engine.versions.lock();
     trees.end_pauses(engine.runtime.now_ns());
-    let Some((id, plan)) = pick(engine, &mut trees, is_idle) else {
+    let Some((id, plan)) = pick(engine, &mut trees, is_idle, None) else {
         drop(trees);
         if is_idle && engine.scheduler.is_idle() {
             engine.scheduler.idle.done(engine);
@@ -353,24 +372,35 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     Ok(true)
 }
 
-fn pick(engine: &Engine, trees: &mut Trees, is_idle: bool) -> Option<(KeyspaceId, Plan)> {
+/// The move that is next, of all keyspaces or of `only`.
+fn pick(
+    engine: &Engine,
+    trees: &mut Trees,
+    is_idle: bool,
+    only: Option<KeyspaceId>,
+) -> Option<(KeyspaceId, Plan)> {
     let oldest = engine.snapshots.horizon();
-    if let Some(found) = pick_manual(engine, trees, oldest) {
+    let is_chosen = |id: KeyspaceId| only.is_none_or(|only| only == id);
+    if let Some(found) = pick_manual(engine, trees, oldest).filter(|(id, _)| is_chosen(*id)) {
         return Some(found);
     }
-    let mut best = expiry::pick(engine, trees);
+    let mut best = expiry::pick(engine, trees).filter(|(id, _)| is_chosen(*id));
     for tree in trees.keyspaces.values_mut() {
         let may_free = is_idle && engine.live.idle_compaction();
         tree.observe(engine.snapshots.visible(), may_free);
     }
-    for (&id, tree) in &trees.keyspaces {
+    let urgency = |id: KeyspaceId, plan: &Plan| {
+        let is_awaited = |tree: &TreeState| tree.keyspace.values.is_awaited();
+        (trees.keyspaces.get(&id).is_some_and(is_awaited), plan.score)
+    };
+    for (&id, tree) in trees.keyspaces.iter().filter(|(id, _)| is_chosen(**id)) {
         let view = tree.picker_view(&tree.keyspace.limits, oldest);
         let Some(plan) = tree.next_move(&view) else { continue };
         // A policy that does one thing at a time does not see which moves are backed off.
         if trees.has_backed_off(tree) && tree.busy.conflicts(&tree.version, &plan) {
             continue;
         }
-        if best.as_ref().is_none_or(|(_, other)| plan.score > other.score) {
+        if best.as_ref().is_none_or(|(of, other)| urgency(id, &plan) > urgency(*of, other)) {
             best = Some((id, plan));
         }
     }
@@ -379,7 +409,10 @@ fn pick(engine: &Engine, trees: &mut Trees, is_idle: bool) -> Option<(KeyspaceId
 
 fn pick_manual(engine: &Engine, trees: &Trees, oldest: u64) -> Option<(KeyspaceId, Plan)> {
     let wanted = engine.scheduler.lock().manual.clone();
-    for (index, manual) in wanted.iter().enumerate() {
+    let mut wanted: Vec<(usize, &Manual)> = wanted.iter().enumerate().collect();
+    let is_awaited = |id| trees.keyspaces.get(id).is_some_and(|t| t.keyspace.values.is_awaited());
+    wanted.sort_by_key(|(_, manual)| !is_awaited(&manual.keyspace));
+    for (index, manual) in wanted {
         let plan = trees.keyspaces.get(&manual.keyspace).and_then(|tree| {
             let view = tree.picker_view(&tree.keyspace.limits, oldest);
             let plan = tree.keyspace.policy.pick_manual(&view, &manual.range, None)?;
@@ -408,7 +441,7 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             stepped
         }
         Job::Collect(collect) => {
-            let stepped = engine.check_space_to_rewrite().and_then(|()| collect.step(engine));
+            let stepped = collect.step(engine);
             limited_bytes = collect.take_step_bytes();
             stepped
         }
@@ -427,7 +460,7 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             // GC gives back what it claimed before another one claims.
             drop((queue, job));
             let mut queue = engine.scheduler.lock();
-            queue.is_collecting &= !is_gc;
+            queue.collecting = queue.collecting.filter(|_| !is_gc);
             queue.failures = 0;
             queue.last_failure = None;
             drop(queue);
@@ -449,8 +482,8 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
                     backed_off::is_own_failure(&error)
                 }
                 Job::Collect(collect) => {
-                    let backs_off =
-                        backed_off::is_own_failure(&error) && !error.lacks_descriptors();
+                    let is_own = backed_off::is_own_failure(&error) && !error.lacks_descriptors();
+                    let backs_off = is_own || is_full;
                     collect.abandon(engine, backs_off.then_some(&error));
                     engine.scheduler.end_collecting();
                     backs_off

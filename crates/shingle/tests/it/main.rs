@@ -26,6 +26,7 @@ mod expiry;
 mod fault;
 mod filters;
 mod follow;
+mod gc_space;
 mod guarded;
 mod handles;
 mod handover;

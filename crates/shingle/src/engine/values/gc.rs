@@ -16,7 +16,10 @@
 //!
 //! A crash before the last edit leaves provisional segments, which GC later reads with look-ups.
 //! Until then the old segments hold all records that the tree may point to.
+//!
+//! GC that fails gives back the copies that nothing points to ([`give_back`]).
 
+mod give_back;
 mod lookups;
 mod pointers;
 mod record;
@@ -24,7 +27,7 @@ mod window;
 
 use super::segment_buffer::SegmentBuffer;
 use super::writers::ValueWriters;
-use crate::engine::backed_off::{Hold, Inputs};
+use crate::engine::backed_off::Inputs;
 use crate::engine::core::Core;
 use crate::engine::memory::Buffers;
 use crate::engine::rewrite::Progress;
@@ -35,12 +38,12 @@ use crate::read::missing;
 use crate::span::{Span, span};
 use crate::value_stats::{Collected, ValueTimes};
 use base::key::SEQUENCE_MAX;
-use base::{Cause, Error, FileId, Result, SequenceNumber};
+use base::{Cause, FileId, KeyspaceId, Result, SequenceNumber};
 use media::{FileName, ReadFile};
 use pointers::{Moved, Replacement};
 use record::RecordAt;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tree::Version;
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, SegmentChange};
@@ -111,12 +114,20 @@ pub(crate) struct GcJob {
     lookup_ns: u64,
     /// Without a log: this must be flushed before the old segments are retired.
     flush_through: Option<SequenceNumber>,
+    /// The keyspace lacked space for values that it combined.
+    lacks_capacity: bool,
     is_backed_off: bool,
 }
 
-/// Begins with the first pick of the layouts. `None`: nothing is due.
+/// Begins with the keyspace whose writers wait for space, and then with the one whose garbage
+/// exceeds the allowed garbage most. `None`: nothing is due.
 pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
-    trees.keyspaces.values().find_map(|tree| {
+    let mut order: Vec<&TreeState> = trees.keyspaces.values().collect();
+    order.sort_by_cached_key(|tree| {
+        let (rules, usage) = (&tree.keyspace.values, tree.version.segments.usage());
+        Reverse((rules.is_awaited(), rules.debt_percent(&usage)))
+    });
+    order.into_iter().find_map(|tree| {
         let keyspace = &tree.keyspace;
         let (rules, segments) = (&keyspace.values, &tree.version.segments);
         let collection = pick(core, tree)?;
@@ -165,6 +176,7 @@ pub(crate) fn begin(core: &Arc<Core>, trees: &Trees) -> Option<Box<GcJob>> {
             lookups: 0,
             lookup_ns: 0,
             flush_through: None,
+            lacks_capacity: false,
             is_backed_off: false,
             collection,
         }))
@@ -182,18 +194,35 @@ pub(crate) fn pick(core: &Core, tree: &TreeState) -> Option<Collection> {
     if segments.is_empty() {
         return None;
     }
+    let busy = busy(core, tree);
     let is_warm = rules.limits.hotness && !rules.has_cold_space(&*core.store);
     if rules.capacity_bytes().is_none() && !is_warm {
-        return rules.layout.pick(segments, &rules.limits, &rules.claimed());
+        return rules.layout.pick(segments, &rules.limits, &busy);
     }
     let pending_bytes = core.commits.lock().pending_bytes(tree.keyspace.id);
     let beside = rules.limits_beside(pending_bytes);
     // Where the cold store is full, all values stay in their groups.
     let limits = ValueLimits { hotness: beside.hotness && !is_warm, ..beside };
-    rules.layout.pick(segments, &limits, &rules.claimed())
+    rules.layout.pick(segments, &limits, &busy)
+}
+
+/// The segments that GC cannot read now: those of other jobs, and on a full medium all whose values
+/// would have to be copied.
+fn busy(core: &Core, tree: &TreeState) -> BTreeSet<FileId> {
+    let mut busy = tree.keyspace.values.claimed();
+    if core.check_space_to_rewrite().is_err() {
+        let live = tree.version.segments.iter().filter(|segment| segment.live_bytes() > 0);
+        busy.extend(live.map(|segment| segment.file.id));
+    }
+    busy
 }
 
 impl GcJob {
+    /// The keyspace whose values it works on.
+    pub(crate) fn keyspace(&self) -> KeyspaceId {
+        self.keyspace.id
+    }
+
     /// One bounded step.
     pub(crate) fn step(&mut self, core: &Arc<Core>) -> Result<Progress> {
         self.span.clone().within(|| self.step_inside(core))
@@ -219,6 +248,10 @@ impl GcJob {
     }
 
     fn step_phase(&mut self, core: &Arc<Core>) -> Result<Progress> {
+        // The phases after these confirm the copies, and free what they were made from.
+        if matches!(self.phase, Phase::Order | Phase::Move) && self.collection.write_bytes > 0 {
+            core.check_space_to_rewrite()?;
+        }
         match self.phase {
             Phase::Order => {
                 if !self.scan(core, GcJob::note_order)? {
@@ -264,8 +297,8 @@ impl GcJob {
     /// deleted, that became small, or that have a newer version in the segment that a flush appends
     /// to. Moving them costs less than looking them up, and the commit finds them. Their share of
     /// the reclaimed bytes is limited, because otherwise GC could read the same group forever;
-    /// where a capacity bounds the segments, none is allowed. Values that are soon garbage must not
-    /// go to the cold log, so with a cold log everything is looked up.
+    /// where a capacity bounds the segments, or nothing is live, none is allowed. Values that are
+    /// soon garbage must not go to the cold log, so with a cold log everything is looked up.
     fn order_tells(&self) -> bool {
         if self.collection.tags_cold {
             return false;
@@ -273,7 +306,7 @@ impl GcJob {
         let Collection { read_bytes, write_bytes, .. } = self.collection;
         let shown_bytes = read_bytes.saturating_sub(self.newest_bytes);
         let hidden_bytes = self.newest_bytes.saturating_sub(write_bytes);
-        let is_bounded = self.keyspace.values.capacity_bytes().is_some();
+        let is_bounded = self.keyspace.values.capacity_bytes().is_some() || write_bytes == 0;
         hidden_bytes <= if is_bounded { 0 } else { shown_bytes / ORDER_SLACK_SHARE }
     }
 
@@ -459,6 +492,8 @@ impl GcJob {
         changes.extend(files.map(|&file| (file, SegmentChange::Retire(sequence))));
         let changes = changes.into_iter().map(|(file, change)| Change::Segment { file, change });
         self.install(core, changes.collect())?;
+        // Buried once.
+        self.lost.clear();
         self.report(core);
         let id = self.keyspace.id;
         let mut trees = core.versions.lock();
@@ -490,20 +525,6 @@ impl GcJob {
             lookups: self.lookups,
             micros: (core.runtime.now_ns() - self.begin_ns) / 1000,
         });
-    }
-
-    /// Gives up after a failure. Segments that are in the tree stay, provisional: GC reads them
-    /// later. `own`: the failure concerns this job alone. Its segments stay claimed for a while.
-    pub(crate) fn abandon(mut self: Box<Self>, core: &Core, own: Option<&Error>) {
-        if matches!(self.phase, Phase::Order | Phase::Move | Phase::List) {
-            self.writers.remove_created();
-        }
-        if let Some(error) = own {
-            self.is_backed_off = true;
-            let segments = Inputs::Segments(self.collection.files.clone());
-            let (mut trees, now_ns) = (core.versions.lock(), core.runtime.now_ns());
-            trees.back_off(self.keyspace.id, Hold::Claim, segments, error.clone(), now_ns);
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! A write with large values is committed only if they fit beside everything in segments and
 //! memtables, and beside the space reserved for one GC. If they do not fit, the writer tries each
 //! way to reclaim space once:
-//! - it waits for work in progress;
+//! - it waits for what its keyspace has in progress or due, and background work of that keyspace
+//!   comes before that of others;
 //! - it has retired segments removed;
 //! - it has the index compacted, which finds the garbage among overwritten and deleted values.
 //!
@@ -38,7 +39,7 @@ impl Engine {
     fn refuse(self: &Arc<Self>, lack: &LackOfSpace) -> Error {
         // The thread that holds the lock is reclaiming space.
         let Some(swept) = lack.keyspace.values.swept.try_lock() else { return would_wait() };
-        let can_win = !scheduler::is_idle(self)
+        let can_win = !scheduler::is_settled(self, lack.keyspace.id)
             || self.needs_flush(lack)
             || *swept != Some(self.sweep_state());
         if can_win { would_wait() } else { lack.error(&self.snapshots) }
@@ -69,12 +70,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for work that is in progress or due. Flushes the memtables too: they are counted with
-    /// all their bytes, and retired segments wait for their flush.
+    /// Waits for work of the keyspace that is in progress or due. Flushes the memtables too: they
+    /// are counted with all their bytes, and retired segments wait for their flush.
     fn settle_values(self: &Arc<Self>, lack: &LackOfSpace) -> Result<()> {
         // GC cannot read the segment that commits append to.
         self.commits.lock().end_active_segment(lack.keyspace.id);
-        let ends = || self.has_space_again(lack) || scheduler::is_idle(self);
+        let ends = || self.has_space_again(lack) || scheduler::is_settled(self, lack.keyspace.id);
         self.wait_for(ends)?;
         let mut needs_flush = self.needs_flush(lack);
         while needs_flush && !self.has_space_again(lack) {
@@ -107,7 +108,7 @@ impl Engine {
         let id = lack.keyspace.id;
         self.scheduler.add_manual(Manual { keyspace: id, range: KeyRange::all() });
         self.runtime.wake();
-        self.wait_for(|| !self.scheduler.has_manual())?;
+        self.wait_for(|| !self.scheduler.has_manual_of(id))?;
         if !in_place {
             return Ok(());
         }
@@ -116,7 +117,7 @@ impl Engine {
             for node in nodes.iter().filter(|node| !node.slices.is_empty()) {
                 let input = Input::whole(level, node);
                 requests::begin_plan(self, id, requests::rewrite(input, &lack.keyspace))?;
-                self.wait_for(|| scheduler::is_idle(self))?;
+                self.wait_for(|| scheduler::is_settled(self, id))?;
             }
         }
         Ok(())

@@ -26,14 +26,14 @@ impl Core {
         self.versions.install(trees, edit, &Flushed::new())?;
         for (id, file) in removed {
             trees.tree(id)?.keyspace.values.forget_segment(file);
+            trees.end_lacks_of_capacity(id);
         }
         Ok(true)
     }
 
-    /// A retired segment can be removed.
-    pub(crate) fn has_free_retired(&self, trees: &Trees) -> bool {
-        let mut trees = trees.keyspaces.values();
-        trees.any(|tree| self.free_retired(tree).next().is_some())
+    /// A retired segment of `tree` can be removed.
+    pub(crate) fn has_free_retired(&self, tree: &TreeState) -> bool {
+        self.free_retired(tree).next().is_some()
     }
 
     /// Bytes of retired segments that wait for a flush of the pointers that replaced their own.

@@ -354,6 +354,11 @@ impl ValueWriters {
         Ok(())
     }
 
+    /// The segments that the job claimed. They stay claimed when it ends.
+    pub(crate) fn take_claims(&mut self) -> Vec<FileId> {
+        std::mem::take(&mut self.claimed)
+    }
+
     /// Releases the segments to other jobs: they are in the tree.
     pub(crate) fn release(&mut self) {
         self.keyspace.values.release(&std::mem::take(&mut self.claimed));

@@ -6,13 +6,15 @@ use crate::engine::core::Core;
 use crate::read::get::{Combined, Found, restate};
 use crate::read::moment::Moment;
 use crate::read::multi_get::{Seen, are_unchanged, find_many};
-use base::{Expiry, KeyspaceId, Result};
+use base::{ErrorKind, Expiry, KeyspaceId, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use values::ValuePointer;
 
-/// Maximum number of pointers that change under one hold of the commit lock.
+/// Maximum number of pointers that change under one hold of the commit lock...
 const COMMIT_POINTERS: usize = 64;
+/// ... and bytes after which no more do: what operands apply to is combined in memory.
+const COMMIT_BYTES: u64 = 1 << 20;
 
 /// A value with a new position.
 pub(super) struct Moved {
@@ -41,7 +43,7 @@ pub(super) enum Replacement {
 
 impl Replacement {
     /// The copy, which is garbage if the tree does not take it.
-    fn record(&self) -> Option<ValuePointer> {
+    pub(super) fn record(&self) -> Option<ValuePointer> {
         match self {
             Replacement::Record(pointer) => Some(*pointer),
             Replacement::Combined | Replacement::Expired => None,
@@ -49,66 +51,51 @@ impl Replacement {
     }
 }
 
+/// What becomes of some entries, in one commit.
+#[derive(Default)]
+struct Changes<'a> {
+    batch: WriteBatch,
+    keys: Vec<&'a [u8]>,
+    /// Copies that the tree does not take.
+    lost: Vec<ValuePointer>,
+}
+
 impl GcJob {
     /// Changes some pointers. `false`: all are changed.
     pub(super) fn commit_some(&mut self, core: &Arc<Core>) -> Result<bool> {
-        let end = self.moved.len().min(self.committed + COMMIT_POINTERS);
-        if end == self.committed {
+        if self.committed == self.moved.len() {
             return Ok(false);
         }
         // Again until no flush came between the look at the tree and the lock.
-        while !self.try_commit(core, end)? {}
-        self.committed = end;
+        while !self.try_commit(core)? {}
         Ok(true)
     }
 
-    fn try_commit(&mut self, core: &Arc<Core>, end: usize) -> Result<bool> {
+    /// The records whose pointers may change next, few where the values are large.
+    fn next_chunk(&self) -> &[Moved] {
+        let open = &self.moved[self.committed..];
+        let mut bytes = 0;
+        let ends = open.iter().take(COMMIT_POINTERS).position(|one| {
+            bytes += u64::from(one.from.record_bytes);
+            bytes >= COMMIT_BYTES
+        });
+        &open[..ends.map_or(COMMIT_POINTERS, |last| last + 1).min(open.len())]
+    }
+
+    fn try_commit(&mut self, core: &Arc<Core>) -> Result<bool> {
         let moment = core.moment(&self.keyspace);
-        let id = self.keyspace.id;
-        let mut batch = WriteBatch::new();
-        let mut lost: Vec<ValuePointer> = Vec::new();
-        let mut keys: Vec<&[u8]> = Vec::new();
-        let chunk = &self.moved[self.committed..end];
+        let mut changes = Changes::default();
+        let mut count = 0;
+        let chunk = self.next_chunk();
         let now = find_now(&moment, chunk)?;
-        let alike = chunk.chunk_by(|a, b| a.key == b.key).zip(&now);
-        for (moved, now) in alike.flat_map(|(alike, now)| alike.iter().map(move |one| (one, now))) {
-            match (&moved.to, now) {
-                (Replacement::Record(to), Now::Unchanged) => {
-                    batch.put_pointer(id, &moved.key, &to.encode())?;
-                }
-                (Replacement::Record(to), Now::Found(Some(Found::Pointer(held))))
-                    if ValuePointer::decode(held)? == moved.from =>
-                {
-                    batch.put_pointer(id, &moved.key, &to.encode())?;
-                }
-                // The record may have been copied before the entry expired.
-                (to, Now::Found(Some(Found::Expiring(held)))) if held.names(&moved.from)? => {
-                    match (to.record(), held.is_over(&core.read.clock)) {
-                        (Some(to), false) => {
-                            let pointer = to.encode();
-                            batch.put_expiring_pointer(id, &moved.key, &pointer, held.expiry)?;
-                        }
-                        (record, _) => {
-                            batch.delete(id, &moved.key)?;
-                            lost.extend(record);
-                        }
-                    }
-                }
-                // Independent of what was found when the record was read: operands may apply to it
-                // by now.
-                (to, Now::Found(Some(Found::Operand))) => {
-                    let operator = self.keyspace.operator.as_ref();
-                    let (combined, expiry) = restate(&moment, &moved.key, operator)?;
-                    let expiry = expiry.unwrap_or(Expiry::NEVER);
-                    push_combined(&mut batch, id, &moved.key, &combined, expiry)?;
-                    lost.extend(to.record());
-                }
-                (to, _) => {
-                    lost.extend(to.record());
-                    continue;
-                }
+        for (alike, now) in chunk.chunk_by(|a, b| a.key == b.key).zip(&now) {
+            for moved in alike {
+                self.add_change(core, &moment, moved, now, &mut changes)?;
             }
-            keys.push(&moved.key);
+            count += alike.len();
+            if changes.batch.bytes().len() as u64 >= COMMIT_BYTES {
+                break;
+            }
         }
         core.runtime.interleave("collect: before pointers change");
         // A filter drops and replaces values without a newer entry that would tell of it. So no
@@ -117,14 +104,76 @@ impl GcJob {
         if trees.is_some() && !Arc::ptr_eq(&self.keyspace.view().tree, &moment.view().tree) {
             return Ok(false);
         }
-        let committed =
-            core.commits.commit_unless_newer(&self.keyspace, &moment, &keys, &mut batch)?;
-        let Some(sequence) = committed else { return Ok(false) };
+        let Changes { mut batch, keys, lost } = changes;
+        let freed_bytes = self.collection.read_bytes;
+        let committed = core.commits.commit_unless_newer(
+            &self.keyspace,
+            &moment,
+            &keys,
+            &mut batch,
+            freed_bytes,
+        );
+        if committed.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoSpace) {
+            let lack = core.commits.lock().lack_of_space(&batch, freed_bytes);
+            self.lacks_capacity = lack.is_some();
+        }
+        let Some(sequence) = committed? else { return Ok(false) };
         self.last_sequence = self.last_sequence.max(sequence);
         for pointer in lost {
             *self.lost.entry(pointer.file).or_default() += u64::from(pointer.record_bytes);
         }
+        self.committed += count;
         Ok(true)
+    }
+
+    /// Adds what becomes of the entry that points to `moved`, while the tree has `now` for its key.
+    fn add_change<'a>(
+        &self,
+        core: &Core,
+        moment: &Moment,
+        moved: &'a Moved,
+        now: &Now,
+        Changes { batch, keys, lost }: &mut Changes<'a>,
+    ) -> Result<()> {
+        let id = self.keyspace.id;
+        match (&moved.to, now) {
+            (Replacement::Record(to), Now::Unchanged) => {
+                batch.put_pointer(id, &moved.key, &to.encode())?;
+            }
+            (Replacement::Record(to), Now::Found(Some(Found::Pointer(held))))
+                if ValuePointer::decode(held)? == moved.from =>
+            {
+                batch.put_pointer(id, &moved.key, &to.encode())?;
+            }
+            // The record may have been copied before the entry expired.
+            (to, Now::Found(Some(Found::Expiring(held)))) if held.names(&moved.from)? => {
+                match (to.record(), held.is_over(&core.read.clock)) {
+                    (Some(to), false) => {
+                        let pointer = to.encode();
+                        batch.put_expiring_pointer(id, &moved.key, &pointer, held.expiry)?;
+                    }
+                    (record, _) => {
+                        batch.delete(id, &moved.key)?;
+                        lost.extend(record);
+                    }
+                }
+            }
+            // Independent of what was found when the record was read: operands may apply to it by
+            // now.
+            (to, Now::Found(Some(Found::Operand))) => {
+                let operator = self.keyspace.operator.as_ref();
+                let (combined, expiry) = restate(moment, &moved.key, operator)?;
+                let expiry = expiry.unwrap_or(Expiry::NEVER);
+                push_combined(batch, id, &moved.key, &combined, expiry)?;
+                lost.extend(to.record());
+            }
+            (to, _) => {
+                lost.extend(to.record());
+                return Ok(());
+            }
+        }
+        keys.push(&moved.key);
+        Ok(())
     }
 
     /// Everything that GC relied on is durable: the pointers that it changed, and the newer
