@@ -46,7 +46,7 @@ pub(crate) enum Outcome {
     LacksSpace(LackOfSpace),
     /// No change: what the commit takes for granted may not hold.
     Changed,
-    /// No change: an ingestion holds the writers of a keyspace.
+    /// No change: the writers of a keyspace are held.
     Held,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct CommitState {
     pub active_bytes: u64,
     /// A caller waits for a flush of everything up to this sequence number.
     pub flush_through: SequenceNumber,
-    /// Keyspaces whose writers wait, once for each ingestion that holds them.
+    /// Keyspaces whose writers wait, once for each hold of them.
     pub held: Vec<KeyspaceId>,
 }
 

@@ -1,13 +1,12 @@
-//! Holds the writers of a keyspace while an ingestion brings what is older than it into runs.
+//! Holds the writers of a keyspace while background work does what they would spoil each time.
 //!
-//! An ingestion first flushes without holding anyone. Only where writers to its keyspace do not
-//! pause does it hold them, for one flush of the little that is in memory by then.
+//! An ingestion brings what is older than it into runs. It first flushes without holding anyone.
+//! Only where writers to its keyspace do not pause does it hold them, for one flush of the little
+//! that is in memory by then. GC holds them for one look at the tree, where they wrote to the keys
+//! whose pointers it changes each time that it tried.
 
-use crate::admission::StallReason;
-use crate::engine::Engine;
 use crate::engine::core::Core;
-use base::{Error, ErrorKind, KeyspaceId, Result};
-use std::sync::Arc;
+use base::KeyspaceId;
 
 /// Writers of these keyspaces wait until this is dropped.
 pub(crate) struct Hold<'a> {
@@ -33,20 +32,5 @@ impl Drop for Hold<'_> {
         }
         drop(state);
         self.core.progress.signal();
-    }
-}
-
-impl Engine {
-    /// Waits until no writer is held. A caller that must not wait gets `WouldWait`.
-    pub(crate) fn wait_for_ingestion(self: &Arc<Self>, waits: bool) -> Result<()> {
-        if !waits {
-            let message = "would wait for an ingestion into the keyspace: ingest";
-            return Err(Error::new(ErrorKind::WouldWait, message));
-        }
-        let _inside = self.enter()?;
-        let begin_ns = self.runtime.now_ns();
-        let waited = self.wait_for(|| self.commits.lock().held.is_empty());
-        self.admission.record(StallReason::Ingest, self.runtime.now_ns() - begin_ns);
-        waited
     }
 }

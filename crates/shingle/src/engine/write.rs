@@ -1,9 +1,10 @@
 //! A user's write from admission to durability, and the counters of what users read.
 
+use crate::admission::StallReason;
 use crate::engine::Engine;
 use crate::engine::commit::{Committed, Outcome, Unchanged};
 use crate::options::Durability;
-use base::Result;
+use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use table::Bytes;
 use table::batch::WriteBatch;
@@ -75,7 +76,7 @@ impl Engine {
                 Outcome::Committed(committed) => break committed,
                 Outcome::Changed => return Ok(None),
                 Outcome::LacksSpace(lack) => self.make_space(&lack, waits)?,
-                Outcome::Held => self.wait_for_ingestion(waits)?,
+                Outcome::Held => self.wait_for_holds(waits)?,
             }
         };
         if durability == Durability::Synced {
@@ -83,5 +84,18 @@ impl Engine {
         }
         self.runtime.turn();
         Ok(Some(committed))
+    }
+
+    /// Waits until no writer is held. A caller that must not wait gets `WouldWait`.
+    fn wait_for_holds(self: &Arc<Self>, waits: bool) -> Result<()> {
+        if !waits {
+            let message = "would wait for an ingestion into the keyspace, or for its GC: ingest";
+            return Err(Error::new(ErrorKind::WouldWait, message));
+        }
+        let _inside = self.enter()?;
+        let begin_ns = self.runtime.now_ns();
+        let waited = self.wait_for(|| self.commits.lock().held.is_empty());
+        self.admission.record(StallReason::Ingest, self.runtime.now_ns() - begin_ns);
+        waited
     }
 }

@@ -1,16 +1,18 @@
 //! Separated values: space, snapshots, switching, salvage.
 
+use crate::script::Script;
 use crate::watched::{Request, Watched};
 use base::random::Random;
 use media::mem::{MemStore, Personality};
 use media::{FileHint, FileKind, FileName, FileStore};
 use parking_lot::Mutex;
 use shingle::{
-    Cause, Db, ErrorKind, Options, Stall, StallReason, Stats, WriteBatch, WriteOptions, runtime,
+    Cause, Db, ErrorKind, KeyspaceOptions, Options, Stall, StallReason, Stats, WriteBatch,
+    WriteOptions, runtime,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, Ordering::SeqCst};
 
 const KEYS: u64 = 300;
 const VALUE_BYTES: usize = 200;
@@ -186,6 +188,54 @@ fn gc_of_a_log_looks_up_in_key_order_what_shares_blocks() {
     assert!(stats.values.collected.count > 3 && lookups > 2 * KEYS);
     assert!(asked.read_ops < lookups / 2, "{} for {lookups}", asked.read_ops);
     assert_content(&db, &content);
+}
+
+/// Regression: a GC looked at a key, a user merged into it before the pointer changed, and the GC
+/// looked again, for ever.
+#[test]
+fn gc_ends_though_a_user_merges_into_its_keys_all_the_time() {
+    const MERGES_MAX: u64 = 1000;
+    for layout in ["log", "hashed"] {
+        let (store, script) = (MemStore::new(Arc::default()), Arc::<Script>::default());
+        let db = options(layout).open_in(Arc::new(store.clone()), script.clone()).unwrap();
+        let appends =
+            KeyspaceOptions { merge_operator: Some("append".into()), ..Default::default() };
+        let texts = db.create_keyspace("texts", appends).unwrap();
+        let (merged, refused) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let (user, counts) = (texts.clone(), (merged.clone(), refused.clone()));
+        script.at_place(Arc::new(move |place| {
+            let is_due = place == "collect: before pointers change";
+            if !is_due || counts.0.load(SeqCst) == MERGES_MAX {
+                return;
+            }
+            let options = WriteOptions { wait: false, ..WriteOptions::default() };
+            match user.merge_with("hot", "+", &options) {
+                Ok(()) => counts.0.fetch_add(1, SeqCst),
+                Err(error) => {
+                    assert!(error.kind() == ErrorKind::WouldWait, "{error}");
+                    counts.1.fetch_add(1, SeqCst)
+                }
+            };
+        }));
+        texts.put("hot", [b'v'; VALUE_BYTES]).unwrap();
+        for round in 0..200u64 {
+            for n in 0..40 {
+                texts.put(key(n), vec![round as u8; VALUE_BYTES]).unwrap();
+            }
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            if refused.load(SeqCst) > 0 || merged.load(SeqCst) == MERGES_MAX {
+                break;
+            }
+        }
+        let (merged, refused) = (merged.load(SeqCst), refused.load(SeqCst));
+        assert!(merged > 0 && merged < MERGES_MAX, "{layout}: {merged} merges in one GC");
+        assert!(refused > 0, "{layout}: no merge waited after {merged}");
+        let text = texts.get("hot").unwrap().unwrap();
+        assert_eq!(text.len() as u64, VALUE_BYTES as u64 + merged, "{layout}");
+        texts.merge("hot", "+").unwrap();
+        assert!(db.check(&mut |_| {}).unwrap().is_clean(), "{layout}");
+    }
 }
 
 /// Regression: between one and two main segments of a group's live bytes were cut into log

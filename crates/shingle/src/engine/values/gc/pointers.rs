@@ -16,6 +16,9 @@ const COMMIT_POINTERS: usize = 64;
 /// ... and bytes after which no more do: what operands apply to is combined in memory.
 const COMMIT_BYTES: u64 = 1 << 20;
 
+/// Number of times that GC tries to change pointers before it holds the writers of the keyspace.
+const TRIES_BESIDE_WRITERS: u32 = 8;
+
 /// A value with a new position.
 pub(super) struct Moved {
     pub(super) key: Vec<u8>,
@@ -66,8 +69,16 @@ impl GcJob {
         if self.committed == self.moved.len() {
             return Ok(false);
         }
-        // Again until no flush came between the look at the tree and the lock.
-        while !self.try_commit(core)? {}
+        let (mut tries, mut hold) = (0, None);
+        // Again until nothing came between the look at the tree and the lock. Writers may come each
+        // time, so they are held in the end; flushes and compactions have no more to do then.
+        while !self.try_commit(core)? {
+            tries += 1;
+            if tries == TRIES_BESIDE_WRITERS {
+                hold = Some(core.hold(vec![self.keyspace.id]));
+            }
+        }
+        drop(hold);
         Ok(true)
     }
 
