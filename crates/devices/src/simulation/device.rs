@@ -11,6 +11,7 @@ use base::{Cause, Error, ErrorKind, Result};
 use media::block::{BlockDevice, DeviceLock, Geometry, Moved, Zone};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,19 +56,26 @@ struct Stored {
     counts: Counts,
     /// Reads that began before the bytes were requested, by their first byte.
     begun: BTreeMap<u64, Begun>,
+    /// What the medium moved, and no answer has told yet.
+    untold: Moved,
 }
 
 /// A read that began ahead.
+#[derive(Clone, Copy)]
 struct Begun {
     end: u64,
     done_ns: u64,
-    moved: Moved,
 }
 
 /// Maximum number of begun reads that a host remembers; it forgets all when there are more.
 const BEGUN_MAX: usize = 256;
 
 impl Stored {
+    /// What the medium moved since the last answer.
+    fn tell(&mut self) -> Moved {
+        mem::take(&mut self.untold)
+    }
+
     /// The read that has all of a range; forgotten once its end was asked for.
     fn begun(&mut self, offset: u64, bytes: u64) -> Option<Begun> {
         let (&first, begun) = self.begun.range(..=offset).next_back()?;
@@ -75,7 +83,7 @@ impl Stored {
         if begun.end <= end {
             return if begun.end == end { self.begun.remove(&first) } else { None };
         }
-        Some(Begun { end, done_ns: begun.done_ns, moved: Moved::default() })
+        Some(*begun)
     }
 }
 
@@ -108,6 +116,7 @@ impl SimulatedDevice {
             poison: Poison::default(),
             counts: Counts::default(),
             begun: BTreeMap::new(),
+            untold: Moved::default(),
         };
         let locked = Arc::default();
         SimulatedDevice {
@@ -146,7 +155,7 @@ impl SimulatedDevice {
     }
 
     /// Sends a request, and takes note of what it moved and destroyed.
-    fn send(&self, stored: &mut Stored, access: Access, offset: u64, bytes: u64) -> Result<Moved> {
+    fn send(&self, stored: &mut Stored, access: Access, offset: u64, bytes: u64) -> Result<()> {
         let mut state = self.shared.lock();
         let served = state.timeline.send(self.index, access, offset, bytes)?;
         let worker = state.timeline.current();
@@ -156,47 +165,41 @@ impl SimulatedDevice {
             state.processor.background_ns += ns as u64;
         }
         drop(state);
-        Ok(note(stored, access, offset, bytes, served))
+        note(stored, access, offset, bytes, served);
+        Ok(())
     }
 
-    /// Has a write of the foreground begin that a page cache takes. `None`: it is no such write.
-    fn leave(
-        &self,
-        stored: &mut Stored,
-        offset: u64,
-        bytes: u64,
-        cause: Cause,
-    ) -> Result<Option<Moved>> {
+    /// Has a write of the foreground begin that a page cache takes. `false`: it is no such write.
+    fn leave(&self, stored: &mut Stored, offset: u64, bytes: u64, cause: Cause) -> Result<bool> {
         let is_cached = matches!(cause, Cause::Wal | Cause::ValueWrite);
         let mut state = self.shared.lock();
         let is_foreground = state.timeline.current() == super::FOREGROUND;
         if !(self.shared.options.writes_behind && is_cached && is_foreground) {
-            return Ok(None);
+            return Ok(false);
         }
         let served = state.timeline.send_behind(self.index, offset, bytes)?;
         drop(state);
-        Ok(Some(note(stored, Access::Write, offset, bytes, served)))
+        note(stored, Access::Write, offset, bytes, served);
+        Ok(true)
     }
 
-    fn reset(&self, access: Access, start: u64) -> Result<Moved> {
+    fn reset(&self, stored: &mut Stored, access: Access, start: u64) -> Result<()> {
         let Some(zones) = self.geometry.zones else {
             let message = format!("{} has no zones", self.describe());
             return Err(Error::new(ErrorKind::Unsupported, message));
         };
-        let mut guard = self.stored();
-        let stored = &mut *guard;
-        let moved = self.send(stored, access, start, 0)?;
+        self.send(stored, access, start, 0)?;
         stored.counts.hints += 1;
         if access == Access::ResetZone {
             stored.content.forget(start, zones.zone_bytes);
             stored.poison.remove(&(start..start + zones.zone_bytes));
         }
-        Ok(moved)
+        Ok(())
     }
 }
 
 /// Takes note of what a request moved and destroyed.
-fn note(stored: &mut Stored, access: Access, offset: u64, bytes: u64, served: Served) -> Moved {
+fn note(stored: &mut Stored, access: Access, offset: u64, bytes: u64, served: Served) {
     if access != Access::Read {
         stored.poison.remove(&(offset..offset + bytes));
         stored.begun.retain(|first, begun| begun.end <= offset || offset + bytes <= *first);
@@ -204,10 +207,10 @@ fn note(stored: &mut Stored, access: Access, offset: u64, bytes: u64, served: Se
     for range in served.destroyed {
         stored.poison.add(range);
     }
-    let moved = &mut stored.counts.moved;
-    moved.write_bytes += served.moved.write_bytes;
-    moved.read_bytes += served.moved.read_bytes;
-    served.moved
+    for moved in [&mut stored.counts.moved, &mut stored.untold] {
+        moved.write_bytes += served.moved.write_bytes;
+        moved.read_bytes += served.moved.read_bytes;
+    }
 }
 
 impl BlockDevice for SimulatedDevice {
@@ -219,25 +222,23 @@ impl BlockDevice for SimulatedDevice {
         let mut guard = self.stored();
         let stored = &mut *guard;
         let bytes = into.len() as u64;
-        let moved = match stored.begun(offset, bytes) {
+        match stored.begun(offset, bytes) {
             Some(begun) => {
                 let timeline = &mut self.shared.lock().timeline;
                 timeline.advance(timeline.current(), begun.done_ns);
-                begun.moved
             }
             None => {
-                let moved = self.send(stored, Access::Read, offset, bytes)?;
+                self.send(stored, Access::Read, offset, bytes)?;
                 stored.counts.reads += 1;
                 stored.counts.read_bytes += bytes;
-                moved
             }
-        };
+        }
         if let Some(lost) = stored.poison.first_in(&(offset..offset + bytes)) {
             let message = "bytes that a later write nearby destroyed";
             return Err(Error::corruption(self.describe(), lost, message));
         }
         stored.content.read(offset, into)?;
-        Ok(moved)
+        Ok(stored.tell())
     }
 
     fn prefetch(&self, offset: u64, bytes: u64) {
@@ -252,24 +253,25 @@ impl BlockDevice for SimulatedDevice {
         let Ok(Some((served, done_ns))) = sent else { return };
         stored.counts.reads += 1;
         stored.counts.read_bytes += bytes;
-        stored.counts.moved.read_bytes += served.moved.read_bytes;
+        // A prefetch has no answer: the next request tells what it moved.
+        note(stored, Access::Read, offset, bytes, served);
         if stored.begun.len() >= BEGUN_MAX {
             stored.begun.clear();
         }
-        stored.begun.insert(offset, Begun { end: offset + bytes, done_ns, moved: served.moved });
+        stored.begun.insert(offset, Begun { end: offset + bytes, done_ns });
     }
 
     fn write(&self, offset: u64, bytes: &[u8], cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
         let length = bytes.len() as u64;
-        let moved = match self.leave(stored, offset, length, cause)? {
-            Some(moved) => moved,
-            None => self.send(stored, Access::Write, offset, length)?,
-        };
+        if !self.leave(stored, offset, length, cause)? {
+            self.send(stored, Access::Write, offset, length)?;
+        }
         stored.counts.writes += 1;
         stored.counts.write_bytes += bytes.len() as u64;
         stored.content.write(offset, bytes)?;
+        let moved = stored.tell();
         drop(guard);
         if let Some(watch) = &self.watch {
             let timeline = &self.shared.lock().timeline;
@@ -282,26 +284,28 @@ impl BlockDevice for SimulatedDevice {
     fn flush(&self, _cause: Cause) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Flush, 0, 0)?;
+        self.send(stored, Access::Flush, 0, 0)?;
         stored.counts.flushes += 1;
-        Ok(moved)
+        Ok(stored.tell())
     }
 
     fn discard(&self, offset: u64, bytes: u64) -> Result<Moved> {
         let mut guard = self.stored();
         let stored = &mut *guard;
-        let moved = self.send(stored, Access::Discard, offset, bytes)?;
+        self.send(stored, Access::Discard, offset, bytes)?;
         stored.counts.hints += 1;
         stored.content.forget(offset, bytes);
-        Ok(moved)
+        Ok(stored.tell())
     }
 
     fn reset_zone(&self, start: u64) -> Result<Moved> {
-        self.reset(Access::ResetZone, start)
+        let mut stored = self.stored();
+        self.reset(&mut stored, Access::ResetZone, start)?;
+        Ok(stored.tell())
     }
 
     fn finish_zone(&self, start: u64) -> Result<()> {
-        self.reset(Access::FinishZone, start).map(drop)
+        self.reset(&mut self.stored(), Access::FinishZone, start)
     }
 
     fn zone(&self, offset: u64) -> Result<Option<Zone>> {

@@ -160,6 +160,35 @@ fn reads_that_began_ahead_overlap_and_are_sent_once() {
     assert_eq!(device.counts().reads, 8);
 }
 
+/// The device here writes two bytes for each byte of a request, reads included.
+#[test]
+fn what_a_prefetch_moved_is_in_the_next_answer_even_if_its_bytes_are_never_read() {
+    let simulation = simulation(1);
+    let device = device(&simulation);
+    let mut told = 0;
+    let mut read = |first: u64, sectors: u64| {
+        let mut bytes = vec![0; (sectors * SECTOR) as usize];
+        let moved = device.read(first * SECTOR, &mut bytes, Cause::Get).unwrap();
+        told += moved.write_bytes / SECTOR;
+        (moved.write_bytes / SECTOR, device.counts().moved.write_bytes / SECTOR)
+    };
+    device.prefetch(0, SECTOR);
+    assert_eq!(read(0, 1), (2, 2), "the read that it was for");
+    device.prefetch(0, 4 * SECTOR);
+    assert_eq!(read(0, 1), (8, 10), "a part of it");
+    assert_eq!(read(3, 1), (0, 10), "the rest");
+    device.prefetch(10 * SECTOR, SECTOR);
+    assert_eq!(read(20, 1), (4, 14), "another read");
+    device.prefetch(30 * SECTOR, SECTOR);
+    let moved = device.write(30 * SECTOR, &[1; SECTOR as usize], Cause::Wal).unwrap();
+    assert_eq!(moved.write_bytes, 4 * SECTOR, "a write over it");
+    for sector in 100..500 {
+        device.prefetch(sector * SECTOR, SECTOR);
+    }
+    assert_eq!(read(100, 1).0, 802, "more than the host remembers, and a read anew");
+    assert_eq!(told * SECTOR + moved.write_bytes, device.counts().moved.write_bytes);
+}
+
 #[test]
 fn a_foreground_request_is_served_between_the_requests_of_a_step() {
     let simulation = simulation(1);
