@@ -20,6 +20,9 @@ use tree::{Change, KeyspaceEdit, ObsoleteFiles};
 /// The keyspace of runs whose keyspace is unknown.
 const UNKNOWN: KeyspaceId = KeyspaceId(u32::MAX);
 
+/// What follows from the loss of the tree.
+const EVERY_RUN: &str = "so every run in every table is read, and what was deleted may be back";
+
 /// A run, and the part of it that counts.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
@@ -63,6 +66,8 @@ pub(super) fn find(
         knows_tree: edits.tree.is_some(),
         had_others: edits.next_keyspace > 1 || !edits.dropped.is_empty(),
         dropped: edits.dropped,
+        unnamed: KeyspaceId(0),
+        has_guessed: false,
     };
     for record in edits.records.into_values() {
         finder.keyspace(record);
@@ -90,7 +95,7 @@ fn begin(
         Ok(root) => return Ok((root.database, Some(root.manifest))),
         Err(error) => error,
     };
-    losses.push(format!("the root, so the newest manifest is taken: {error}"));
+    losses.push(format!("the root, so the newest manifest is taken, if there is one: {error}"));
     // The newest manifest with a sound header, or else any file whose header names the database.
     for &name in names.iter().rev().filter(|name| name.kind == FileKind::Manifest) {
         let Some(database) = database_of(store, name)? else { continue };
@@ -184,12 +189,15 @@ impl Edits {
         losses: &mut Vec<String>,
     ) -> Result<Edits> {
         let mut edits = Edits::default();
-        let Some(manifest) = manifest else { return Ok(edits) };
+        let Some(manifest) = manifest else {
+            losses.push(format!("the tree, {EVERY_RUN}: there is no manifest"));
+            return Ok(edits);
+        };
         let name = FileName::manifest(manifest);
         let file = match store.open(name, true) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                losses.push(format!("the tree, so every run in every table is read: {error}"));
+                losses.push(format!("the tree, {EVERY_RUN}: {error}"));
                 return Ok(edits);
             }
             Err(error) => return Err(error),
@@ -198,10 +206,7 @@ impl Edits {
         let tree = read_tree(&*file, identity);
         match tree.and_then(|(tree, logs)| Ok((check_files(store, tree)?, logs))) {
             Ok((tree, logs)) => (edits.tree, edits.logs) = (Some(tree), logs),
-            Err(error) => losses.push(format!(
-                "the tree, so every run in every table is read, and what was deleted may be back: \
-                 {error}"
-            )),
+            Err(error) => losses.push(format!("the tree, {EVERY_RUN}: {error}")),
         }
         edits.read_records(&*file, identity)?;
         match &edits.tree {
@@ -302,6 +307,10 @@ pub(super) struct Finder<'a, 'b> {
     pub dropped: BTreeSet<KeyspaceId>,
     /// There were other keyspaces than that which every database has.
     had_others: bool,
+    /// The keyspace of runs for which nothing names one.
+    unnamed: KeyspaceId,
+    /// The losses say that runs are in `unnamed` only because nothing names another keyspace.
+    has_guessed: bool,
 }
 
 impl Finder<'_, '_> {
@@ -320,6 +329,10 @@ impl Finder<'_, '_> {
     pub(super) fn keyspace_or_new(&mut self, id: KeyspaceId) -> &mut FoundKeyspace {
         let keyspaces = &mut self.findings.keyspaces;
         let invented = (!keyspaces.contains_key(&id)).then(|| invented_name(id, keyspaces));
+        if let Some(name) = invented.as_ref().filter(|_| id != KeyspaceId(0) && id != UNKNOWN) {
+            let what = format!("the name and the options of keyspace {}: it is `{name}`", id.0);
+            self.losses.push(what);
+        }
         keyspaces.entry(id).or_insert_with(|| FoundKeyspace {
             name: invented.unwrap_or_default(),
             options: String::new(),
@@ -329,8 +342,9 @@ impl Finder<'_, '_> {
     }
 
     /// The keyspace of runs for which nothing names one.
-    fn unnamed(&self) -> KeyspaceId {
-        let is_alone = self.findings.keyspaces.keys().all(|&id| id == KeyspaceId(0));
+    fn unnamed(&self, owners: &BTreeMap<RunId, KeyspaceId>) -> KeyspaceId {
+        let mut named = self.findings.keyspaces.keys().chain(owners.values());
+        let is_alone = named.all(|&id| id == KeyspaceId(0));
         if is_alone && !self.had_others { KeyspaceId(0) } else { UNKNOWN }
     }
 
@@ -358,7 +372,7 @@ impl Finder<'_, '_> {
         owners: &BTreeMap<RunId, KeyspaceId>,
         ingested: &BTreeMap<FileId, Ingested>,
     ) -> Result<()> {
-        let unnamed = self.unnamed();
+        self.unnamed = self.unnamed(owners);
         for &name in names.iter().filter(|name| name.kind == FileKind::Table) {
             self.step(name)?;
             let file = self.store.open(name, true)?;
@@ -382,10 +396,10 @@ impl Finder<'_, '_> {
                     Err(_) => KeyRange::all(),
                 };
                 let file = name.id;
-                let id = owners.get(&footer.run).copied().unwrap_or(unnamed);
-                self.piece_of(id, Piece { file, extent, range });
+                let owner = owners.get(&footer.run).copied();
+                self.piece_of(owner, Piece { file, extent, range });
             }
-            self.gaps(name, file.len()?, &footers, owners, unnamed);
+            self.gaps(name, file.len()?, &footers, owners);
         }
         Ok(())
     }
@@ -398,33 +412,43 @@ impl Finder<'_, '_> {
         file: &dyn ReadFile,
         known: Option<Ingested>,
     ) -> Result<bool> {
-        let found = match known {
-            Some(known) => known,
+        let (identity, sequence) = match known {
+            Some(known) => (known.identity, known.sequence),
             None => match sorted::identity(file, Cause::Recovery) {
                 Err(_) => return Ok(false),
                 Ok(identity) => {
                     self.losses.push(format!(
                         "when {name} was ingested, so its entries count as the oldest of their keys"
                     ));
-                    Ingested { identity, keyspace: self.unnamed(), sequence: 0 }
+                    (identity, 0)
                 }
             },
         };
-        let extent = Extent::of_sorted(found.identity, file.len()?, found.sequence);
-        self.piece_of(found.keyspace, Piece { file: name.id, extent, range: KeyRange::all() });
+        let extent = Extent::of_sorted(identity, file.len()?, sequence);
+        let owner = known.map(|known| known.keyspace);
+        self.piece_of(owner, Piece { file: name.id, extent, range: KeyRange::all() });
         Ok(true)
     }
 
-    fn piece_of(&mut self, id: KeyspaceId, piece: Piece) {
+    /// A piece of the keyspace `owner`. `None`: nothing names it.
+    fn piece_of(&mut self, owner: Option<KeyspaceId>, piece: Piece) {
+        let id = owner.unwrap_or(self.unnamed);
         if self.dropped.contains(&id) {
             return;
         }
         let (run, name) = (piece.extent.run, FileName::table(piece.file));
         let keyspace = self.keyspace_or_new(id);
         keyspace.pieces.push(piece);
+        let to = keyspace.name.clone();
         if id == UNKNOWN {
-            let what =
-                format!("the keyspace of run {run} in {name}: it goes to `{}`", keyspace.name);
+            let what = format!("the keyspace of run {run} in {name}: it goes to `{to}`");
+            self.losses.push(what);
+        } else if owner.is_none() && !self.has_guessed {
+            self.has_guessed = true;
+            let what = format!(
+                "which keyspaces there were: all records go to `{to}`, and of a key that several \
+                 keyspaces had, only the newest record"
+            );
             self.losses.push(what);
         }
     }
@@ -438,12 +462,10 @@ impl Finder<'_, '_> {
         file_bytes: u64,
         footers: &[Footer],
         owners: &BTreeMap<RunId, KeyspaceId>,
-        unnamed: KeyspaceId,
     ) {
         // Those of a dropped keyspace say nothing: the space may be of another one.
         let mut owners = footers.iter().filter_map(|footer| owners.get(&footer.run).copied());
         let neighbour = owners.find(|owner| !self.dropped.contains(owner));
-        let id = if unnamed == UNKNOWN { neighbour.unwrap_or(UNKNOWN) } else { unnamed };
         let mut start = format::HEADER_BYTES;
         let runs = footers.iter().rev().map(|footer| (footer.start, footer.start + footer.bytes));
         for (run_start, run_end) in runs.chain([(file_bytes, file_bytes)]) {
@@ -456,7 +478,7 @@ impl Finder<'_, '_> {
                     bytes: run_start - start,
                     sequence: None,
                 };
-                self.piece_of(id, Piece { file: name.id, extent, range: KeyRange::all() });
+                self.piece_of(neighbour, Piece { file: name.id, extent, range: KeyRange::all() });
             }
             start = run_end;
         }

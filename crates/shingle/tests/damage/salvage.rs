@@ -340,6 +340,55 @@ fn a_dropped_keyspace_does_not_come_back_in_its_namesake() {
     }
 }
 
+/// Without manifest and root.
+fn without_manifest(image: &Image) -> Image {
+    let mut image = Image { root: None, ..image.clone() };
+    image.files.retain(|name, _| name.kind != FileKind::Manifest);
+    image
+}
+
+/// Keyspaces `default` and `users` with a run each, and the log has records of `logged` alone.
+fn of_two_keyspaces(logged: &str) -> Image {
+    let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
+    let db = options().open_in(store.clone(), runtime(1)).unwrap();
+    let users = db.create_keyspace("users", KeyspaceOptions::default()).unwrap();
+    for n in 0..50 {
+        db.put(format!("default {n}"), "default").unwrap();
+        users.put(format!("users {n}"), "users").unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    db.keyspace(logged).unwrap().put("logged", logged).unwrap();
+    Image::of(&*store)
+}
+
+#[test]
+fn without_a_manifest_runs_of_other_keyspaces_than_the_logs_name_are_found_and_reported() {
+    let image = without_manifest(&of_two_keyspaces("default"));
+    let (found, report) = salvaged(image.in_directory().path());
+    let default = &found["default"];
+    for n in 0..50 {
+        for name in ["default", "users"] {
+            let key = format!("{name} {n}").into_bytes();
+            assert_eq!(default.get(&key).map(Vec::as_slice), Some(name.as_bytes()));
+        }
+    }
+    assert_eq!(default[&b"logged"[..]], b"default");
+    let reported = |part: &str| report.losses.iter().filter(|loss| loss.contains(part)).count();
+    assert_eq!(reported("which keyspaces there were"), 1, "{:?}", report.losses);
+    assert_eq!(reported("there is no manifest"), 1, "{:?}", report.losses);
+}
+
+#[test]
+fn without_a_manifest_the_name_of_a_keyspace_in_the_logs_is_a_loss() {
+    let image = without_manifest(&of_two_keyspaces("users"));
+    let (found, report) = salvaged(image.in_directory().path());
+    assert_eq!(found["keyspace-1"][&b"logged"[..]], b"users");
+    assert_eq!(found["salvaged"].len(), 100);
+    let is_named = |loss: &String| loss.contains("the name and the options of keyspace 1");
+    assert!(report.losses.iter().any(is_named), "{:?}", report.losses);
+}
+
 #[test]
 fn an_invented_name_is_not_that_of_a_keyspace() {
     let store = Arc::new(MemStore::new(Arc::new(Ledger::default())));
