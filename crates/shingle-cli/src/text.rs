@@ -61,20 +61,29 @@ pub fn expiring_record(
     expiry: Option<Expiry>,
 ) -> Map<String, Value> {
     let mut object = record(key, value);
-    if let Some(expiry) = expiry {
-        object.insert("expiry_ms".into(), expiry.as_millis().into());
-    }
+    add_expiry(&mut object, expiry);
     object
 }
 
+fn add_expiry(object: &mut Map<String, Value>, expiry: Option<Expiry>) {
+    if let Some(expiry) = expiry {
+        object.insert("expiry_ms".into(), expiry.as_millis().into());
+    }
+}
+
 /// A key whose operands are not merged: `operands`, oldest first, or `operands_base64` where one is
-/// not UTF-8, and `base`, what they stand on, if there is something.
-pub fn unmerged_record(key: &[u8], held: &Unmerged) -> Map<String, Value> {
+/// not UTF-8. If there is a value below them, also `base`, and `expiry_ms` when that value expires.
+pub fn unmerged_record(
+    key: &[u8],
+    held: &Unmerged,
+    base_expiry: Option<Expiry>,
+) -> Map<String, Value> {
     let mut object = Map::new();
     add(&mut object, "key", key);
     if let Some(base) = &held.base {
         add(&mut object, "base", base);
     }
+    add_expiry(&mut object, base_expiry);
     let texts = held.operands.iter().map(|operand| std::str::from_utf8(operand));
     match texts.collect::<Result<Vec<&str>, _>>() {
         Ok(texts) => object.insert("operands".into(), texts.into()),

@@ -66,12 +66,15 @@ fn show(
     };
     not_merged.add(held);
     if context.global.json {
-        return context.json(&text::unmerged_record(key, held));
+        return context.json(&text::unmerged_record(key, held, cursor.expiry()));
     }
     let base = held.base.as_ref().map_or("nothing".into(), |base| notation.show(base));
     let operands: Vec<String> = held.operands.iter().map(|o| notation.show(o)).collect();
-    let (key, operands) = (notation.show(key), operands.join(", "));
-    writeln!(context.out, "{key} : (not merged) on {base}: {operands}")?;
+    let mut line = notation.show(key);
+    if args.expiry {
+        line += &format!(" : {}", duration::moment(cursor.expiry()));
+    }
+    writeln!(context.out, "{line} : (not merged) on {base}: {}", operands.join(", "))?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use super::lines::{each_line, wrong};
 use super::{Each, Record, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::text::{brief, expiring_record, unmerged_record};
-use shingle::Unmerged;
+use shingle::{Expiry, Unmerged};
 use std::io::{BufRead, Write};
 
 /// Reads records; lines without anything are passed over.
@@ -54,11 +54,16 @@ impl Sink for Writer<'_> {
         self.field.is_none()
     }
 
-    fn put_unmerged(&mut self, key: &[u8], held: &Unmerged) -> Outcome<bool> {
+    fn put_unmerged(
+        &mut self,
+        key: &[u8],
+        held: &Unmerged,
+        base_expiry: Option<Expiry>,
+    ) -> Outcome<bool> {
         if self.field.is_some() {
             return Ok(false);
         }
-        serde_json::to_writer(&mut *self.out, &unmerged_record(key, held))?;
+        serde_json::to_writer(&mut *self.out, &unmerged_record(key, held, base_expiry))?;
         self.out.write_all(b"\n")?;
         Ok(true)
     }

@@ -45,7 +45,7 @@ use flate2::write::GzEncoder;
 use foreign::Store;
 use lines::Counting;
 use serde_json::json;
-use shingle::{Keyspace, Unmerged};
+use shingle::{Expiry, Keyspace, Unmerged};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -86,7 +86,12 @@ trait Sink {
         false
     }
     /// Writes a key whose operands are not merged; `false` where the format has no words for it.
-    fn put_unmerged(&mut self, _key: &[u8], _held: &Unmerged) -> Outcome<bool> {
+    fn put_unmerged(
+        &mut self,
+        _key: &[u8],
+        _held: &Unmerged,
+        _base_expiry: Option<Expiry>,
+    ) -> Outcome<bool> {
         Ok(false)
     }
     /// Writes what must stand after the last record.
@@ -440,13 +445,13 @@ fn write_records(
             written.is_cut = true;
             break;
         }
+        let expiry = if place.is_without_expiry { None } else { cursor.expiry() };
         if let Some(held) = cursor.unmerged() {
-            let puts = sink.put_unmerged(cursor.key(), held)?;
+            let puts = sink.put_unmerged(cursor.key(), held, expiry)?;
             written.records += u64::from(puts);
             (if puts { &mut written.unmerged } else { &mut written.left }).add(held);
             continue;
         }
-        let expiry = if place.is_without_expiry { None } else { cursor.expiry() };
         let record = Record { key: cursor.key(), value: cursor.value(), expiry };
         if expiry.is_some() && !sink.keeps_expiry() {
             return Err(place.cannot_expire(record));

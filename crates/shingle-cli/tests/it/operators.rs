@@ -1,7 +1,7 @@
 //! A database whose merge operator is a program's own: the command does not know it.
 
 use crate::Shell;
-use shingle::{KeyspaceOptions, MergeOperator, Options, Result};
+use shingle::{Expiry, KeyspaceOptions, MergeOperator, Options, Result};
 use std::sync::Arc;
 
 /// Keeps the last operand.
@@ -57,4 +57,27 @@ fn the_command_works_where_it_does_not_know_the_operator() {
     let db = Options::new().merge_operator(Arc::new(Last)).open(shell.path("saved.db")).unwrap();
     let own = db.keyspace("own").unwrap();
     assert_eq!(own.get("m").unwrap().as_deref(), Some(&b"\xff"[..]));
+}
+
+#[test]
+fn an_export_of_operands_keeps_when_the_value_below_them_expires() {
+    let shell = Shell::new();
+    let db = Options::new().merge_operator(Arc::new(Last)).open(shell.path("my.db")).unwrap();
+    let options = KeyspaceOptions { merge_operator: Some("last".into()), ..Default::default() };
+    let own = db.create_keyspace("own", options).unwrap();
+    let expiry = Expiry::from_millis(4_102_444_800_000);
+    own.put_expiring("m", "base", expiry).unwrap();
+    db.flush().unwrap();
+    own.merge("m", "one").unwrap();
+    drop((own, db));
+
+    let scanned = shell.run(&["--keyspace", "own", "--json", "scan"]).json();
+    assert_eq!(scanned[0]["expiry_ms"], expiry.as_millis(), "{scanned:?}");
+    let lines = shell.run(&["--keyspace", "own", "scan", "--expiry"]).ok();
+    assert_eq!(lines, "m : 2100-01-01T00:00:00.000Z : (not merged) on base: one\n");
+    let export = &["--keyspace", "own", "export", "-", "--format", "jsonl"][..];
+    let line = shell.run(export).ok();
+    assert!(line.contains("\"expiry_ms\":4102444800000"), "{line}");
+    let line = shell.run(&[export, &["--without-expiry"]].concat()).ok();
+    assert!(line.contains("\"operands\"") && !line.contains("expiry"), "{line}");
 }
