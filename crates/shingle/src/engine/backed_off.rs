@@ -199,9 +199,11 @@ impl Trees {
         self.free(|one| one.keyspace == keyspace && one.lack == Some(Lack::Capacity));
     }
 
-    /// Frees the moves that lacked a descriptor, and forgets these failures: the lack may be over.
+    /// Frees the jobs that lacked a descriptor or space on the medium, since the lack may be over.
+    /// Forgets that descriptors were lacking.
     pub(crate) fn forgive_lacks(&mut self) {
-        self.free(|one| one.error.lacks_descriptors());
+        let lacked_space = |one: &BackedOff| matches!(one.lack, Some(Lack::Medium(_)));
+        self.free(|one| one.error.lacks_descriptors() || lacked_space(one));
         self.backed_off.retain(|one| !one.error.lacks_descriptors());
     }
 
