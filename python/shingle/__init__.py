@@ -348,7 +348,7 @@ class Database(_Table):
 
     def wait_writable(self, bytes: int, timeout: Optional[float] = None) -> bool:
         """Waits until ``bytes`` can be written without a wait: whether they can, after at most
-        ``timeout`` seconds."""
+        ``timeout`` seconds. Ctrl-C ends the wait."""
         return self._store.wait_writable(bytes, timeout)
 
     def checkpoint(self, target: Path) -> None:
@@ -359,7 +359,8 @@ class Database(_Table):
         self, progress: Optional[Callable[[int, int, str], Optional[bool]]] = None
     ) -> list[str]:
         """Reads everything and compares it with its checksums: a list of problems, in words.
-        ``progress(done, total, what)`` hears how far it is, and returns False to cancel."""
+        ``progress(done, total, what)`` hears how far it is, and returns False to cancel. Ctrl-C
+        cancels too."""
         return self._store.check(progress)
 
     def stats(self) -> dict[str, Any]:

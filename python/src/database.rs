@@ -1,7 +1,7 @@
 //! The database as a whole. Its keys and values are those of [`crate::mapping::Table`].
 
 use crate::arguments::seconds;
-use crate::errors::{apart, raised};
+use crate::errors::{SIGNALS_EVERY, apart, raised};
 use crate::own::{Ends, Own, Used};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use std::mem;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// A block cache that several databases share.
 #[pyclass(frozen, module = "shingle")]
@@ -171,7 +172,16 @@ impl Store {
     fn wait_writable(&self, py: Python<'_>, bytes: u64, timeout: Option<f64>) -> PyResult<bool> {
         let db = self.db(py)?;
         let timeout = timeout.map(|timeout| seconds(py, timeout)).transpose()?;
-        apart(py, || db.wait_writable(bytes, timeout))
+        let begin = Instant::now();
+        loop {
+            let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
+            let part = left.unwrap_or(Duration::MAX).min(SIGNALS_EVERY);
+            let is_writable = apart(py, || db.wait_writable(bytes, Some(part)))?;
+            if is_writable || left == Some(part) {
+                return Ok(is_writable);
+            }
+            py.check_signals()?;
+        }
     }
 
     fn checkpoint(&self, py: Python<'_>, target: PathBuf) -> PyResult<()> {
@@ -179,19 +189,17 @@ impl Store {
         apart(py, || db.checkpoint(target))
     }
 
-    /// Reads everything; `progress(done, total, what)` returns false to cancel. An exception in it
-    /// cancels too, and is raised. Returns the problems.
+    /// Reads everything; `progress(done, total, what)` returns false to cancel. An exception in it,
+    /// or an interrupt, cancels too and is raised. Returns the problems.
     #[pyo3(signature = (progress=None))]
     fn check(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<Vec<String>> {
         let db = self.db(py)?;
         let mut failed: Option<PyErr> = None;
         let report = apart(py, || {
             db.check(&mut |step: Progress| {
-                let Some(progress) = &progress else { return };
                 let goes_on = Python::attach(|py| {
                     TOLD_OF.with_borrow_mut(|told| told.push(ptr::from_ref(self)));
-                    let told = progress.call1(py, (step.done_bytes, step.total_bytes, &step.what));
-                    let goes_on = told.and_then(|told| Ok(told.is_none(py) || told.is_truthy(py)?));
+                    let goes_on = goes_on(py, progress.as_ref(), &step);
                     TOLD_OF.with_borrow_mut(Vec::pop);
                     goes_on
                 });
@@ -238,6 +246,14 @@ impl Store {
         let db = self.db(py)?;
         apart(py, || db.drop_keyspace(name))
     }
+}
+
+/// The program did not cancel a call at this step: by an interrupt, which raises, or in `progress`.
+fn goes_on(py: Python<'_>, progress: Option<&Py<PyAny>>, step: &Progress) -> PyResult<bool> {
+    py.check_signals()?;
+    let Some(progress) = progress else { return Ok(true) };
+    let told = progress.call1(py, (step.done_bytes, step.total_bytes, &step.what))?;
+    Ok(told.is_none(py) || told.is_truthy(py)?)
 }
 
 #[pyfunction]

@@ -6,6 +6,10 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use shingle::{Error as EngineError, ErrorKind};
+use std::time::Duration;
+
+/// How often a long call looks whether the user has interrupted it.
+pub const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 create_exception!(shingle, Error, PyException, "What went wrong, where, and what to do about it.");
 

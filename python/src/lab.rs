@@ -1,7 +1,7 @@
 //! What `shingle.lab` builds on: schemes on simulated workloads and on traces, and the figures of
 //! the papers. Answers are JSON texts, which Python makes plain dictionaries of.
 
-use crate::errors::{apart, raised};
+use crate::errors::{SIGNALS_EVERY, apart, raised};
 use lab::schedule::{News, Schedule};
 use lab::{ClaimResult, Findings, Library, Metrics, compare};
 use parking_lot::Mutex;
@@ -13,15 +13,11 @@ use std::io::BufReader;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 use workloads::simulate::{self, keys_by_name, to_json};
 use workloads::trace::{Collected, DEVICES, Extent, Format, Goal, Question};
 
 /// The format of a trace is recognised by what fits into the buffer.
 const BUFFER_BYTES: usize = 1 << 20;
-
-/// How often a run looks whether the user has interrupted it.
-const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The schemes, with their options.
 #[pyfunction]

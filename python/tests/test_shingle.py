@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shelve
+import signal
 import sys
 import tempfile
 import threading
@@ -432,6 +433,56 @@ class TestLife:
                 db.close()
 
         assert db.check(progress) == [] and steps
+
+    @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+    def test_an_interrupt_ends_a_check(self, tmp_path):
+        with shingle.open(tmp_path / "db") as db:
+            for n in range(30):
+                db[b"key%03d" % n] = os.urandom(1 << 20)
+        inside = []
+
+        def interrupt(*_):
+            # Refused only while the check runs. It may have ended before the handler runs.
+            try:
+                db.close()
+            except shingle.InvalidArgument:
+                inside.append(True)
+                raise KeyboardInterrupt from None
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            for attempt in range(1, 11):
+                with shingle.open(tmp_path / "db") as db:
+                    signal.setitimer(signal.ITIMER_REAL, 0.002 * attempt)
+                    try:
+                        db.check()
+                    except (KeyboardInterrupt, shingle.Closed):
+                        pass
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                if inside:
+                    break
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert inside
+
+    @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+    def test_an_interrupt_ends_a_wait(self, tmp_path):
+        # Merges of level 0 are so slow that writers wait as good as for ever.
+        slow = {"preset": "leveldb", "write_buffer_bytes": "64K", "background_bytes_per_second": "1K"}
+        with shingle.open(tmp_path / "db", **slow) as db:
+            number = 0
+            while db.wait_writable(1000, timeout=0.2):
+                number += 1
+                db[b"key%06d" % (number * 7919 % 100_000)] = os.urandom(1000)
+            before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                with pytest.raises(KeyboardInterrupt):
+                    db.wait_writable(1000)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+                db.set_option("background_bytes_per_second", 0)
 
     def test_a_close_ends_the_wait_for_a_lock(self, db):
         waiting, holding = db.transaction(lock_timeout=3600), db.transaction(lock_timeout=1)
