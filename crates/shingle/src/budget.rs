@@ -24,10 +24,11 @@ use std::sync::{Arc, Weak};
 
 /// Memtables have one part in this many of the budget.
 const WRITE_BUFFER_SHARE: u64 = 5;
-/// Two write buffers are reserved for memtables, so that the cache keeps its size.
-const RESERVED_BUFFERS: u64 = 2;
+/// Write buffers that are reserved for memtables, so that the cache keeps its size: one that is
+/// filled, and one that is flushed.
+pub(crate) const RESERVED_BUFFERS: u64 = 2;
 /// The cache has at least one part in this many of the budget.
-const CACHE_SHARE_MIN: u64 = 8;
+pub(crate) const CACHE_SHARE_MIN: u64 = 8;
 /// A commit tells that its memtables have grown when they have grown by this much.
 const GROWTH_BYTES: u64 = 64 << 10;
 /// A writer that waits for memory looks again after this time.

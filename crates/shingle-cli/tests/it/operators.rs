@@ -1,7 +1,7 @@
 //! A database whose merge operator is a program's own: the command does not know it.
 
 use crate::Shell;
-use shingle::{Expiry, KeyspaceOptions, MergeOperator, Options, Result};
+use shingle::{Db, Expiry, Keyspace, KeyspaceOptions, MergeOperator, Options, Result};
 use std::sync::Arc;
 
 /// Keeps the last operand.
@@ -17,12 +17,18 @@ impl MergeOperator for Last {
     }
 }
 
+/// A database with a keyspace `own` whose operator is [`Last`].
+fn open(shell: &Shell) -> Result<(Db, Keyspace)> {
+    let db = Options::new().merge_operator(Arc::new(Last)).open(shell.path("my.db"))?;
+    let options = KeyspaceOptions { merge_operator: Some("last".into()), ..Default::default() };
+    let own = db.create_keyspace("own", options)?;
+    Ok((db, own))
+}
+
 #[test]
 fn the_command_works_where_it_does_not_know_the_operator() {
     let shell = Shell::new();
-    let db = Options::new().merge_operator(Arc::new(Last)).open(shell.path("my.db")).unwrap();
-    let options = KeyspaceOptions { merge_operator: Some("last".into()), ..Default::default() };
-    let own = db.create_keyspace("own", options).unwrap();
+    let (db, own) = open(&shell).unwrap();
     db.put("plain", "1").unwrap();
     own.put("a", "x").unwrap();
     own.put("m", "base").unwrap();
@@ -62,9 +68,7 @@ fn the_command_works_where_it_does_not_know_the_operator() {
 #[test]
 fn an_export_of_operands_keeps_when_the_value_below_them_expires() {
     let shell = Shell::new();
-    let db = Options::new().merge_operator(Arc::new(Last)).open(shell.path("my.db")).unwrap();
-    let options = KeyspaceOptions { merge_operator: Some("last".into()), ..Default::default() };
-    let own = db.create_keyspace("own", options).unwrap();
+    let (db, own) = open(&shell).unwrap();
     let expiry = Expiry::from_millis(4_102_444_800_000);
     own.put_expiring("m", "base", expiry).unwrap();
     db.flush().unwrap();

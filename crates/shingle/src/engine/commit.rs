@@ -17,7 +17,6 @@ use crate::engine::log_syncs::LogSyncs;
 use crate::engine::reserve::only_deletes;
 use crate::engine::values::capacity::LackOfSpace;
 use crate::engine::write_turns::WriteTurns;
-use crate::keyspace::KeyspaceState;
 use crate::memtable::Memtable;
 use crate::read::moment::Moment;
 use base::key::SequenceNumber;
@@ -39,7 +38,7 @@ pub(crate) struct Committed {
     pub last_sequence: SequenceNumber,
 }
 
-/// The outcome of a user's batch.
+/// The outcome of a batch.
 pub(crate) enum Outcome {
     Committed(Committed),
     /// No change: the segments of a keyspace lack space for its large values.
@@ -246,30 +245,30 @@ impl Commits {
         last
     }
 
-    /// Commits `batch` of the engine, which restates what a reader saw of `keys` at `moment`.
-    /// Returns its last sequence number, or the moment's for an empty batch. `None`, and no change,
-    /// when one of the keys has a newer entry, or may have. Its GC will free `freed_bytes`.
+    /// Commits `batch` of the engine, which restates what a reader saw, unless something of that
+    /// has or may have changed. An empty batch has the sequence number of the reader's moment. Its
+    /// GC will free `freed_bytes`.
     pub(crate) fn commit_unless_newer(
         &self,
-        keyspace: &KeyspaceState,
-        moment: &Moment,
-        keys: &[&[u8]],
+        seen: &Unchanged<'_>,
         batch: &mut WriteBatch,
         freed_bytes: u64,
-    ) -> Result<Option<SequenceNumber>> {
+    ) -> Result<Outcome> {
         if batch.is_empty() {
-            return Ok(Some(moment.sequence()));
+            let last_sequence = seen.moment.sequence();
+            return Ok(Outcome::Committed(Committed { last_sequence, ..Committed::default() }));
         }
         let mut state = self.lock();
         self.check_writable()?;
         let with_log = check_keyspaces(&state, batch)?;
-        let (keyspace, keys) = (keyspace.id, keys.to_vec());
-        if !(Unchanged { keyspace, moment, keys, ranges: &[] }.holds(&state)?) {
-            return Ok(None);
+        if !seen.holds(&state)? {
+            return Ok(Outcome::Changed);
         }
-        state.check_space(batch, freed_bytes, &self.snapshots)?;
+        if let Some(lack) = state.lack_of_space(batch, freed_bytes) {
+            return Ok(Outcome::LacksSpace(lack));
+        }
         let origin = if self.changes.is_some() { Origin::Engine } else { Origin::User };
-        Ok(Some(self.commit_checked(&mut state, batch, with_log, origin)?.last_sequence))
+        self.commit_checked(&mut state, batch, with_log, origin).map(Outcome::Committed)
     }
 
     /// Appends to the log. A batch that only deletes may use the reserve of the medium.

@@ -5,9 +5,8 @@ use crate::engine::values::active_segment::{CommitValues, Separated, UnflushedEx
 use crate::engine::values::capacity::LackOfSpace;
 use crate::keyspace::KeyspaceState;
 use crate::memtable::{Memtable, Writer};
-use crate::snapshot_list::SnapshotList;
 use base::key::{SEQUENCE_MAX, SequenceNumber, common_prefix};
-use base::{FileId, KeyspaceId, Result};
+use base::{FileId, KeyspaceId};
 use media::SyncFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -198,17 +197,6 @@ impl CommitState {
             let space_bytes = keyspace.value_space_bytes_for_gc(pending_bytes, freed_bytes)?;
             (space_bytes < wanted_bytes).then_some(LackOfSpace { keyspace, wanted_bytes })
         })
-    }
-
-    /// `NoSpace` where segments lack space for the large values of a GC's `batch`.
-    pub(crate) fn check_space(
-        &self,
-        batch: &WriteBatch,
-        freed_bytes: u64,
-        snapshots: &SnapshotList,
-    ) -> Result<()> {
-        let lack = self.lack_of_space(batch, freed_bytes);
-        lack.map_or(Ok(()), |lack| Err(lack.error(snapshots)))
     }
 
     /// An ingestion gets the next sequence number. The active memtable of its keyspace, which is

@@ -16,17 +16,13 @@
 //! A cache keeps its size if the user set that size, or if several databases share it alone. Not
 //! counted: what users hold (values, iterators), batches, and the allocator's overhead.
 
-use crate::budget::Share;
+use crate::budget::{CACHE_SHARE_MIN, RESERVED_BUFFERS, Share};
 use crate::memtable::ChunkPool;
 use crate::settings::Settings;
 use base::env::Runtime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Write buffers that are reserved for memtables: one that is filled, and one that is flushed.
-const RESERVED_BUFFERS: u64 = 2;
-/// The cache keeps at least one part in this many of the budget.
-const CACHE_SHARE_MIN: u64 = 8;
 /// Newly written runs stay open, before any read, until open runs have one part in this many of the
 /// budget.
 const WRITTEN_RUNS_SHARE: u64 = 8;

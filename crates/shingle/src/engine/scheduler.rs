@@ -294,19 +294,17 @@ pub(crate) fn is_idle(engine: &Arc<Engine>) -> bool {
 /// keyspaces may have work.
 pub(crate) fn is_settled(engine: &Arc<Engine>, keyspace: KeyspaceId) -> bool {
     let scheduler = &engine.scheduler;
+    let mut trees = engine.versions.lock();
+    // While this thread has the trees, no GC begins.
     if scheduler.has_manual_of(keyspace) || scheduler.is_collecting(keyspace) {
         return false;
     }
-    let mut trees = engine.versions.lock();
     trees.end_pauses(engine.runtime.now_ns());
     if flush::is_due_for(engine, keyspace) || is_move_due(engine, &mut trees, Some(keyspace)) {
         return false;
     }
     let Some(tree) = trees.keyspaces.get(&keyspace) else { return true };
-    tree.busy.is_empty()
-        && gc::pick(engine, tree).is_none()
-        && !engine.has_free_retired(tree)
-        && !scheduler.is_collecting(keyspace)
+    tree.busy.is_empty() && gc::pick(engine, tree).is_none() && !engine.has_free_retired(tree)
 }
 
 /// A worker would begin a move, of any keyspace or of `only`, and not because the database is idle.

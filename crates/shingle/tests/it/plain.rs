@@ -9,16 +9,20 @@ use crate::volume::seeds_for_schemes;
 use base::{ErrorKind, Ledger, Result};
 use media::mem::MemStore;
 use media::os::{OsOptions, OsStore};
-use media::{AppendFile, FileHint, FileName, FileStore, FileSummary, ReadFile, StoreLock};
+use media::{
+    AppendFile, Capacity, FileHint, FileName, FileStore, FileSummary, ReadFile, StoreLock,
+};
 use parking_lot::Mutex;
 use shingle::Options;
 use std::sync::Arc;
 
 /// A store without its capabilities: what a new store has that implements nothing more.
-struct Plain<S> {
-    store: S,
+pub struct Plain<S> {
+    pub store: S,
     /// Called before the store is locked.
-    before_lock: fn(&S) -> Result<()>,
+    pub before_lock: fn(&S) -> Result<()>,
+    /// What it says of its space, if it does.
+    pub capacity: Option<Arc<dyn Capacity + Send + Sync>>,
 }
 
 impl<S: FileStore> FileStore for Plain<S> {
@@ -56,10 +60,17 @@ impl<S: FileStore> FileStore for Plain<S> {
         (self.before_lock)(&self.store)?;
         self.store.lock()
     }
+    fn capacity(&self) -> Option<&dyn Capacity> {
+        Some(&**self.capacity.as_ref()?)
+    }
 }
 
 fn plain() -> Arc<dyn FileStore> {
-    Arc::new(Plain { store: MemStore::new(Arc::default()), before_lock: |_| Ok(()) })
+    Arc::new(Plain {
+        store: MemStore::new(Arc::default()),
+        before_lock: |_| Ok(()),
+        capacity: None,
+    })
 }
 
 #[test]
@@ -128,6 +139,7 @@ fn who_wants_a_new_database_is_refused_one_that_came_while_it_waited_for_the_loc
             db.put("the first", "")?;
             db.close()
         },
+        capacity: None,
     };
     let opened = Options::new().create_new(true).open_store(Arc::new(overtaken));
     assert_eq!(opened.err().unwrap().kind(), ErrorKind::AlreadyExists);

@@ -2,11 +2,12 @@
 //! relied on becomes durable.
 
 use super::GcJob;
+use crate::engine::commit::{Outcome, Unchanged};
 use crate::engine::core::Core;
 use crate::read::get::{Combined, Found, restate};
 use crate::read::moment::Moment;
 use crate::read::multi_get::{Seen, are_unchanged, find_many};
-use base::{ErrorKind, Expiry, KeyspaceId, Result};
+use base::{Expiry, KeyspaceId, Result};
 use std::sync::Arc;
 use table::batch::WriteBatch;
 use values::ValuePointer;
@@ -117,18 +118,15 @@ impl GcJob {
         }
         let Changes { mut batch, keys, lost } = changes;
         let freed_bytes = self.collection.read_bytes;
-        let committed = core.commits.commit_unless_newer(
-            &self.keyspace,
-            &moment,
-            &keys,
-            &mut batch,
-            freed_bytes,
-        );
-        if committed.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoSpace) {
-            let lack = core.commits.lock().lack_of_space(&batch, freed_bytes);
-            self.lacks_capacity = lack.is_some();
-        }
-        let Some(sequence) = committed? else { return Ok(false) };
+        let seen = Unchanged { keyspace: self.keyspace.id, moment: &moment, keys, ranges: &[] };
+        let sequence = match core.commits.commit_unless_newer(&seen, &mut batch, freed_bytes)? {
+            Outcome::Committed(done) => done.last_sequence,
+            Outcome::LacksSpace(lack) => {
+                self.lacks_capacity = true;
+                return Err(lack.error(&core.snapshots));
+            }
+            Outcome::Changed | Outcome::Held => return Ok(false),
+        };
         self.last_sequence = self.last_sequence.max(sequence);
         for pointer in lost {
             *self.lost.entry(pointer.file).or_default() += u64::from(pointer.record_bytes);
