@@ -33,8 +33,9 @@ public final class StoreProcess implements AutoCloseable {
     private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
     private static final int BATCH = 1000;
     private static final int UNCOMMITTED = 10_000;
-    private static final int UPDATES_PER_LOOP = 16;
-    private static final int UPDATES_PER_LOOP_LENGTH = 16 * 1024;
+
+    /** About what memtables have of the memory of a store. */
+    private static final int LOOP_BLOCK_SHARE = 5;
     private static final Duration QUIET = Duration.ofSeconds(3);
     private static final Duration LONGEST_QUIET = Duration.ofMinutes(5);
 
@@ -44,6 +45,9 @@ public final class StoreProcess implements AutoCloseable {
     private final KeyValueStore<Bytes, byte[]> store;
     private final Map<String, Object> measured = new LinkedHashMap<>();
     private long offset;
+
+    /** The memory of {@link Loops}, which is not the store's. */
+    private int loopBytes;
 
     private StoreProcess(Plan plan) throws ReflectiveOperationException {
         this.plan = plan;
@@ -70,8 +74,9 @@ public final class StoreProcess implements AutoCloseable {
                 case "restore" -> process.restore();
                 default -> throw new IllegalArgumentException("unknown phase " + plan.phase());
             }
-            process.measured.put("memory-bytes", Kernel.memoryBytes());
-            process.measured.put("most-memory-bytes", Kernel.mostMemoryBytes());
+            long loopBytes = process.loopBytes;
+            process.measured.put("memory-bytes", Kernel.memoryBytes() - loopBytes);
+            process.measured.put("most-memory-bytes", Kernel.mostMemoryBytes() - loopBytes);
             // The parent waits for the name, and kills a process that filled.
             Path result = Path.of(plan.result());
             Path unfinished = Path.of(plan.result() + ".unfinished");
@@ -99,10 +104,9 @@ public final class StoreProcess implements AutoCloseable {
         measured.put("load-written-bytes", Kernel.writtenBytes() - before);
         Histogram puts = histogram();
         Histogram gets = histogram();
-        Histogram loops = histogram();
+        loopBytes = Math.toIntExact(plan.memoryBytes() / LOOP_BLOCK_SHARE) & -Long.BYTES;
         // A put after a get takes longer than one of the load, so the length is taken anew.
-        long loopNanos = loads.getValueAtPercentile(50);
-        long loopedNanos = 0;
+        Loops loops = new Loops(loopBytes, loads.getValueAtPercentile(50));
         SplittableRandom random = History.keys();
         began = System.nanoTime();
         for (long update = 1; update <= plan.updates(); update++) {
@@ -114,14 +118,9 @@ public final class StoreProcess implements AutoCloseable {
                 throw new AssertionError("key " + number + " has a wrong value");
             }
             put(number, update, puts);
-            if (update % UPDATES_PER_LOOP == 0) {
-                loopedNanos += loop(loopNanos, loops);
-            }
-            if (update % UPDATES_PER_LOOP_LENGTH == 0) {
-                loopNanos = puts.getValueAtPercentile(50);
-            }
+            loops.afterUpdate(update, puts);
         }
-        measured.put("update-seconds", seconds(began) - loopedNanos / 1e9);
+        measured.put("update-seconds", seconds(began) - loops.seconds());
         commit();
         measured.put("written-bytes-when-done", Kernel.writtenBytes() - before);
         settle();
@@ -129,7 +128,8 @@ public final class StoreProcess implements AutoCloseable {
         latencies("load-put", loads);
         latencies("put", puts);
         latencies("get", gets);
-        latencies("loop", loops);
+        latencies("loop", loops.ofTime);
+        latencies("memory-loop", loops.ofMemory);
         for (int update = 1; update <= UNCOMMITTED; update++) {
             put(random.nextLong(plan.keys()), plan.updates() + update, puts);
         }
@@ -207,20 +207,6 @@ public final class StoreProcess implements AutoCloseable {
         if (offset % plan.commitRecords() == 0) {
             commit();
         }
-    }
-
-    /**
-     * Asks for the time until as much has passed as a put takes, and nothing else: what such a loop
-     * takes longer at times, the machine takes from every call of this length. Gives its time in ns.
-     */
-    private static long loop(long nanos, Histogram latencies) {
-        long began = System.nanoTime();
-        long passed;
-        do {
-            passed = System.nanoTime() - began;
-        } while (passed < nanos);
-        latencies.recordValue(passed);
-        return passed;
     }
 
     /** What a task does at a commit. */

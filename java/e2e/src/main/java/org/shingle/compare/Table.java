@@ -35,7 +35,10 @@ final class Table {
         rows.put("a loop as long as the median put: p99, us", run -> value(run, "loop-p99-us"));
         rows.put("a loop as long as the median put: p99.9, us",
                 run -> value(run, "loop-p99.9-us"));
+        rows.put("such a loop in memory: p99, us", run -> value(run, "memory-loop-p99-us"));
+        rows.put("such a loop in memory: p99.9, us", run -> value(run, "memory-loop-p99.9-us"));
         rows.put("put max, us", run -> value(run, "put-max-us"));
+        rows.put("put while it loads: p99.9, us", run -> value(run, "load-put-p99.9-us"));
         rows.put("get p50, us", run -> value(run, "get-p50-us"));
         rows.put("get p99.9, us", run -> value(run, "get-p99.9-us"));
         rows.put("longest commit, ms", run -> value(run, "longest-commit-ms"));
