@@ -500,6 +500,16 @@ impl Iter {
         shown(back, moved, has_met)
     }
 
+    /// When the value that `next` gave last expires.
+    pub(crate) fn expiry_at_front(&self) -> Option<Expiry> {
+        self.front.expiry()
+    }
+
+    /// When the value that `next_back` gave last expires.
+    pub(crate) fn expiry_at_back(&self) -> Option<Expiry> {
+        self.back.as_deref().and_then(Cursor::expiry)
+    }
+
     fn give(&mut self, advanced: (Result<Option<Pair>>, bool)) -> Option<Result<Pair>> {
         let (given, goes_on) = advanced;
         self.done = !goes_on;

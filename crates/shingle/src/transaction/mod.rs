@@ -48,7 +48,8 @@ const PAUSE_NS_MAX: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// The outcome is that of some order in which transactions ran one after the other. A commit
-    /// fails if anything that the transaction has read was changed by another write.
+    /// fails if anything that the transaction has read was changed by another write, or has
+    /// expired.
     #[default]
     Serializable,
     /// Reads see one moment, and no two transactions that overlap in time change the same key. A
@@ -129,6 +130,10 @@ pub struct Transaction {
     snapshot: Snapshot,
     own: OwnWrites,
     watches: Watches,
+    /// It has read what it does not watch.
+    has_read_unwatched: bool,
+    /// It has read for update, so its commit checks even if it wrote nothing.
+    has_read_for_update: bool,
     held: HeldLocks,
 }
 
@@ -161,6 +166,8 @@ impl Db {
             snapshot: self.snapshot(),
             own: OwnWrites::default(),
             watches: Watches::default(),
+            has_read_unwatched: false,
+            has_read_for_update: false,
             held: HeldLocks { engine, owner, keys: Vec::new() },
         }
     }
@@ -267,8 +274,12 @@ impl Transaction {
     }
 
     /// The value of `key`, which no other transaction may change before the commit: the commit
-    /// fails if one did, at any isolation. With locks, it waits until no other transaction holds
-    /// the key, and then gives the newest value.
+    /// fails if one did, at any isolation.
+    ///
+    /// With locks, it waits until no other transaction holds the key, and then gives the newest
+    /// value: all later reads see that moment. The transaction stays at its own moment while a scan
+    /// of it is open, and after reads that [`Isolation::Snapshot`] does not protect. A value that
+    /// has changed since then is a conflict at once.
     ///
     /// # Errors
     ///
@@ -288,10 +299,17 @@ impl Transaction {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Bytes>> {
         self.check_own(keyspace)?;
-        if self.lock(keyspace, key.as_ref())? {
-            self.refresh()?;
+        self.has_read_for_update = true;
+        let is_new = self.lock(keyspace, key.as_ref())?;
+        let may_move = !self.has_read_unwatched && !self.watches.has_open_scan();
+        if is_new && may_move {
+            self.move_to_now()?;
         }
-        self.read(keyspace, key.as_ref(), true)
+        let value = self.read(keyspace, key.as_ref(), true)?;
+        if is_new && !may_move {
+            self.compare_with_now()?;
+        }
+        Ok(value)
     }
 
     fn read(&mut self, keyspace: &Keyspace, key: &[u8], watches: bool) -> Result<Option<Bytes>> {
@@ -304,10 +322,16 @@ impl Transaction {
             Base::Written(value) => own::unexpired(value, &self.held.engine.read.clock),
             Base::Below if self.own.has_deleted(keyspace.id(), key) => None,
             Base::Below => {
+                let below = self.snapshot.of(keyspace)?;
                 if watches {
                     self.watches.add_key(keyspace, &self.snapshot, key);
+                    let (value, expiry) = below.get_with_expiry(key)?.unzip();
+                    self.watches.add_expiry(keyspace, key, expiry.flatten());
+                    value
+                } else {
+                    self.has_read_unwatched = true;
+                    below.get(key)?
                 }
-                self.snapshot.of(keyspace)?.get(key)?
             }
         };
         let Some(operator) = keyspace.state.operator.as_ref().filter(|_| !operands.is_empty())
@@ -378,6 +402,8 @@ impl Transaction {
         let shown = Shown::new(range.clone());
         if self.watches_reads() {
             self.watches.add_scan(keyspace, &self.snapshot, shown.clone());
+        } else {
+            self.has_read_unwatched = true;
         }
         let options = ReadOptions { range, ..ReadOptions::default() };
         let below = crate::api::Iter::new(self.snapshot.of(keyspace)?.cursor(options));
@@ -479,15 +505,22 @@ impl Transaction {
     }
 
     /// Goes on with the state of now, if nothing that the transaction relies on has changed.
-    fn refresh(&mut self) -> Result<()> {
-        let now = self.db.snapshot();
-        if now.sequence() == self.snapshot.sequence() {
-            return Ok(());
+    fn move_to_now(&mut self) -> Result<()> {
+        let now = self.compare_with_now()?;
+        if now.sequence() != self.snapshot.sequence() {
+            self.watches.move_to(&now);
+            self.snapshot = now;
         }
-        self.watches.compare(&self.snapshot, |keyspace| now.moment_in(&keyspace.state))?;
-        self.watches.move_to(&now);
-        self.snapshot = now;
         Ok(())
+    }
+
+    /// The state of now, in which nothing that the transaction relies on has changed.
+    fn compare_with_now(&self) -> Result<Snapshot> {
+        let now = self.db.snapshot();
+        if now.sequence() != self.snapshot.sequence() {
+            self.watches.compare(&self.snapshot, |keyspace| now.moment_in(&keyspace.state))?;
+        }
+        Ok(now)
     }
 
     /// Marks this point, to which [`Transaction::roll_back`] returns.
@@ -524,13 +557,16 @@ impl Transaction {
 
     fn try_commit(&self, options: &WriteOptions) -> Result<()> {
         // What only read has seen one moment, and wrote nothing that depends on it.
-        if self.own.is_empty() {
+        if self.own.is_empty() && !self.has_read_for_update {
             return Ok(());
         }
-        let mut batch = self.own.batch()?;
         let engine = self.db.engine();
+        let moment_of = |keyspace: &Keyspace| engine.moment(&keyspace.state);
+        if self.own.is_empty() {
+            return self.watches.compare(&self.snapshot, moment_of).map(drop);
+        }
+        let mut batch = self.own.batch()?;
         for _ in 0..COMMIT_ATTEMPTS_MAX {
-            let moment_of = |keyspace: &Keyspace| engine.moment(&keyspace.state);
             let compared = self.watches.compare(&self.snapshot, moment_of)?;
             let given = self.watches.unchanged_since(&compared);
             if engine.write_if(&mut batch, options.durability, options.wait, &given)?.is_some() {

@@ -1,5 +1,6 @@
 //! Ordered reads inside a transaction: the snapshot's keys with the transaction's own writes.
 
+use super::watches::FirstExpiry;
 use crate::api::Iter;
 use base::key::successor;
 use base::{Key, KeyRange, Result};
@@ -19,6 +20,8 @@ pub(super) struct Progress {
     back: Option<Key>,
     /// The scan met its end: the whole range is known.
     is_whole: bool,
+    /// Of the values that were taken from the snapshot.
+    first_expiry: FirstExpiry,
 }
 
 /// Shared by the scan and its transaction.
@@ -27,8 +30,18 @@ pub(super) struct Shown(Arc<Mutex<Progress>>);
 
 impl Shown {
     pub(super) fn new(range: KeyRange) -> Shown {
-        let progress = Progress { range, front: None, back: None, is_whole: false };
+        let first_expiry = FirstExpiry::default();
+        let progress = Progress { range, front: None, back: None, is_whole: false, first_expiry };
         Shown(Arc::new(Mutex::new(progress)))
+    }
+
+    /// The scan may show more: it exists, and has not met its end.
+    pub(super) fn is_open(&self) -> bool {
+        Arc::strong_count(&self.0) > 1 && !self.lock().is_whole
+    }
+
+    pub(super) fn first_expiry(&self) -> FirstExpiry {
+        self.lock().first_expiry.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
@@ -97,6 +110,8 @@ impl TransactionIter {
         while self.below_front.is_none() {
             match self.below.next().transpose()? {
                 Some((key, value)) if self.is_visible(&key) => {
+                    let expiry = self.below.expiry_at_front();
+                    self.shown.lock().first_expiry.add(&key, expiry);
                     self.below_front = Some((key, value));
                 }
                 Some(_) => {}
@@ -113,6 +128,8 @@ impl TransactionIter {
         while self.below_back.is_none() {
             match self.below.next_back().transpose()? {
                 Some((key, value)) if self.is_visible(&key) => {
+                    let expiry = self.below.expiry_at_back();
+                    self.shown.lock().first_expiry.add(&key, expiry);
                     self.below_back = Some((key, value));
                 }
                 Some(_) => {}

@@ -5,6 +5,9 @@
 //! tell (the memtables were flushed, or something newer is there) the content decides: what the
 //! snapshot shows is compared with what there is now. So a change back, or garbage collection that
 //! rewrites a pointer, is no conflict. The content also decides where files came in below.
+//!
+//! Time changes content too: a value that was read and has expired since is a conflict, whether
+//! anything was written there or not. What the snapshot shows now would not tell.
 
 use super::scan::Shown;
 use crate::api::{Cursor, Iter, Keyspace, ReadOptions, Snapshot};
@@ -12,7 +15,7 @@ use crate::engine::commit::Unchanged;
 use crate::memtable::Memtable;
 use crate::read::get::get;
 use crate::read::moment::Moment;
-use base::{Error, Key, KeyRange, KeyspaceId, Result};
+use base::{Error, Expiry, Key, KeyRange, KeyspaceId, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,6 +32,27 @@ struct Watched {
     keys: BTreeSet<Key>,
     ranges: Vec<KeyRange>,
     scans: Vec<Shown>,
+    /// Of the values of `keys` that were read.
+    first_expiry: FirstExpiry,
+}
+
+/// The key whose value expires first, of several.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FirstExpiry(Option<(Expiry, Key)>);
+
+impl FirstExpiry {
+    pub(super) fn add(&mut self, key: &[u8], expiry: Option<Expiry>) {
+        let Some(expiry) = expiry else { return };
+        if self.0.as_ref().is_none_or(|(first, _)| expiry < *first) {
+            self.0 = Some((expiry, key.into()));
+        }
+    }
+
+    /// The key, if its value has expired.
+    fn over(&self, now_ms: impl FnOnce() -> u64) -> Option<&Key> {
+        let (expiry, key) = self.0.as_ref()?;
+        expiry.is_over(now_ms()).then_some(key)
+    }
 }
 
 /// What a keyspace was compared at.
@@ -46,11 +70,19 @@ impl Watches {
             keys: BTreeSet::new(),
             ranges: Vec::new(),
             scans: Vec::new(),
+            first_expiry: FirstExpiry::default(),
         })
     }
 
     pub(super) fn add_key(&mut self, keyspace: &Keyspace, snapshot: &Snapshot, key: &[u8]) {
         self.of(keyspace, snapshot).keys.insert(key.into());
+    }
+
+    /// A value of a key that was added was read, and expires.
+    pub(super) fn add_expiry(&mut self, keyspace: &Keyspace, key: &[u8], expiry: Option<Expiry>) {
+        if let Some(watched) = self.keyspaces.get_mut(&keyspace.id()) {
+            watched.first_expiry.add(key, expiry);
+        }
     }
 
     pub(super) fn add_range(&mut self, keyspace: &Keyspace, snapshot: &Snapshot, range: KeyRange) {
@@ -61,11 +93,16 @@ impl Watches {
         self.of(keyspace, snapshot).scans.push(shown);
     }
 
+    /// A scan may show more of what it has not shown yet.
+    pub(super) fn has_open_scan(&self) -> bool {
+        self.keyspaces.values().any(|watched| watched.scans.iter().any(Shown::is_open))
+    }
+
     /// Compares everything with what `moment_of` gives for each keyspace.
     ///
     /// # Errors
     ///
-    /// `Conflict`, with the first key that has changed.
+    /// `Conflict`, with a key that has changed.
     pub(super) fn compare(
         &self,
         snapshot: &Snapshot,
@@ -73,6 +110,7 @@ impl Watches {
     ) -> Result<Vec<Compared>> {
         let compare = |watched: &Watched| {
             watched.keyspace.state.check_open()?;
+            watched.check_expiry()?;
             let moment = moment_of(&watched.keyspace);
             let scanned = watched.scans.iter().flat_map(Shown::ranges);
             let ranges: Vec<KeyRange> = watched.ranges.iter().cloned().chain(scanned).collect();
@@ -136,6 +174,18 @@ impl Watched {
             }
             if may_differ {
                 self.compare_range(snapshot, moment, range)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_expiry(&self) -> Result<()> {
+        let clock = &self.keyspace.engine().read.clock;
+        let scanned = self.scans.iter().map(Shown::first_expiry);
+        for first in scanned.chain([self.first_expiry.clone()]) {
+            if let Some(key) = first.over(|| clock.now_ms()) {
+                let message = "a value that the transaction relies on has expired";
+                return Err(Error::conflict(message, self.keyspace.name(), key.clone()));
             }
         }
         Ok(())

@@ -11,10 +11,11 @@ use crate::transactions::{SERIALIZABLE, SNAPSHOT};
 use crate::volume::{scaled, seeds_for_cells};
 use base::random::Random;
 use media::mem::{MemStore, Personality};
-use shingle::{Db, ErrorKind, Options, Transaction, TransactionOptions};
+use shingle::{Db, ErrorKind, Options, Transaction, TransactionIter, TransactionOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 type Id = u32;
 type List = Vec<Id>;
@@ -45,6 +46,85 @@ fn list(value: Option<&[u8]>) -> List {
 
 fn appended(value: Option<&[u8]>, id: Id) -> Vec<u8> {
     [value.unwrap_or_default(), &id.to_le_bytes()].concat()
+}
+
+/// A scan that goes on between other steps, and the first key that it has not shown.
+struct Scan {
+    pairs: TransactionIter,
+    next: u64,
+}
+
+/// A transaction in the middle.
+struct Open {
+    transaction: Transaction,
+    done: Done,
+    scan: Option<Scan>,
+    /// What it read before, by key.
+    values: BTreeMap<String, Vec<u8>>,
+    steps_left: u64,
+}
+
+impl Open {
+    fn begin(db: &Db, options: TransactionOptions, done: Done, steps_left: u64) -> Open {
+        let (transaction, values) = (db.transaction_with(options), BTreeMap::new());
+        Open { transaction, done, scan: None, values, steps_left }
+    }
+
+    /// One step of all kinds.
+    fn step(&mut self, random: &mut Random) -> shingle::Result<()> {
+        self.steps_left -= 1;
+        let at = key(random.below(KEYS));
+        match random.below(12) {
+            0..=2 => self.scan_on(),
+            3 | 4 => {
+                let value = self.transaction.get_for_update(&at)?;
+                self.note_value(at, value.as_deref());
+                Ok(())
+            }
+            5 => {
+                let value = self.transaction.get(&at)?;
+                self.note_value(at, value.as_deref());
+                Ok(())
+            }
+            6 => self.append_to_read(random),
+            _ => step(&mut self.transaction, random, &mut self.done),
+        }
+    }
+
+    fn note_value(&mut self, at: String, value: Option<&[u8]>) {
+        self.done.note_reads([(at.clone(), list(value))]);
+        self.values.insert(at, value.unwrap_or_default().to_vec());
+    }
+
+    /// Appends to a value that it read before.
+    fn append_to_read(&mut self, random: &mut Random) -> shingle::Result<()> {
+        let at = random.below(self.values.len().max(1) as u64) as usize;
+        let Some((at, value)) = self.values.iter_mut().nth(at) else { return Ok(()) };
+        *value = appended(Some(value), self.done.id);
+        self.transaction.put(at, &value)?;
+        self.done.appends.push(at.clone());
+        Ok(())
+    }
+
+    /// Takes one pair of a scan, which begins with the first one.
+    fn scan_on(&mut self) -> shingle::Result<()> {
+        let scan = match &mut self.scan {
+            Some(scan) => scan,
+            None => {
+                let pairs = self.transaction.prefix("list/")?;
+                self.scan.insert(Scan { pairs, next: 0 })
+            }
+        };
+        let pair = scan.pairs.next().transpose()?;
+        let shown = pair.as_ref().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap());
+        let last = (scan.next..KEYS).find(|at| Some(key(*at)) == shown).unwrap_or(KEYS);
+        // Missing keys count as read, because the scan shows that they are missing.
+        let missing: Vec<_> = (scan.next..last).map(|at| (key(at), List::new())).collect();
+        scan.next = last + 1;
+        self.done.note_reads(missing);
+        self.done.note_reads(pair.map(|(_, value)| (key(last), list(Some(&value)))));
+        Ok(())
+    }
 }
 
 /// One step: reads a key, scans all keys, or appends to a key.
@@ -93,24 +173,27 @@ impl Done {
 fn interleave(db: &Db, options: TransactionOptions, seed: u64, count: Id) -> Vec<Done> {
     let (mut random, mut clock) = (Random::new(seed), 0u64);
     let mut next_id = 1;
-    let mut open: Vec<(Transaction, Done, u64)> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
     let mut history = Vec::new();
     while next_id <= count || !open.is_empty() {
         clock += 1;
         if open.len() < 4 && next_id <= count {
             let done = Done { id: next_id, began: clock, ..Done::default() };
-            open.push((db.transaction_with(options), done, 1 + random.below(4)));
+            open.push(Open::begin(db, options, done, 1 + random.below(6)));
             next_id += 1;
             continue;
         }
         let at = random.below(open.len() as u64) as usize;
-        if open[at].2 > 0 {
-            let (transaction, done, left) = &mut open[at];
-            step(transaction, &mut random, done).unwrap();
-            *left -= 1;
+        if open[at].steps_left > 0 {
+            if let Err(error) = open[at].step(&mut random) {
+                // Only those with locks: another one has the lock, or something has changed.
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                assert!(options.lock_timeout.is_some(), "{error}");
+                open.swap_remove(at);
+            }
             continue;
         }
-        let (transaction, mut done, _) = open.swap_remove(at);
+        let Open { transaction, mut done, .. } = open.swap_remove(at);
         match transaction.commit() {
             Ok(()) => {
                 done.ended = clock;
@@ -231,7 +314,9 @@ fn interleaved_transactions_are_serializable_on_every_configuration() {
     for seed in seeds_for_cells(scaled(30)) {
         let config = Config::draw(seed);
         let db = config.open(Arc::new(MemStore::new(Arc::default()))).unwrap();
-        let history = interleave(&db, SERIALIZABLE, seed, 150);
+        let lock_timeout = [None, Some(Duration::ZERO)][seed as usize % 2];
+        let options = TransactionOptions { lock_timeout, ..SERIALIZABLE };
+        let history = interleave(&db, options, seed, 150);
         committed += history.len();
         let checked = check(&history, &finally(&db));
         checked.unwrap_or_else(|why| panic!("seed {seed} {config:?}: {why}"));
@@ -245,7 +330,8 @@ fn the_checker_finds_write_skew_at_the_weaker_isolation_and_nothing_worse() {
     let mut cycles = 0;
     for seed in 1..=10 {
         let db = Config::draw(seed).open(Arc::new(MemStore::new(Arc::default()))).unwrap();
-        let history = interleave(&db, SNAPSHOT, seed, 150);
+        let lock_timeout = [None, Some(Duration::ZERO)][seed as usize % 2];
+        let history = interleave(&db, TransactionOptions { lock_timeout, ..SNAPSHOT }, seed, 150);
         let end = finally(&db);
         // No update is lost, no read is of two moments: only dependencies are circular.
         let graph = Graph::of(&history, &end).unwrap_or_else(|why| panic!("seed {seed}: {why}"));

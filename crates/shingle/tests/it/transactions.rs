@@ -3,6 +3,7 @@
 
 use crate::config::Config;
 use media::mem::MemStore;
+use shingle::runtime::Stepped;
 use shingle::{
     Db, ErrorKind, Isolation, KeyspaceOptions, Options, Transaction, TransactionOptions,
 };
@@ -226,6 +227,109 @@ fn reading_for_update_protects_at_the_weaker_isolation() {
     other.put("2", "0").unwrap();
     one.commit().unwrap();
     assert_eq!(conflict(other.commit()), b"1");
+}
+
+#[test]
+fn reading_for_update_is_checked_without_a_write() {
+    for options in BOTH {
+        let (db, mut one, mut other) = two(options);
+        one.get_for_update("1").unwrap();
+        other.get_for_update("2").unwrap();
+        other.set_savepoint();
+        other.put("3", "taken back").unwrap();
+        assert!(other.roll_back());
+        db.put("1", "11").unwrap();
+        assert_eq!(conflict(one.commit()), b"1", "{options:?}");
+        other.commit().unwrap();
+    }
+}
+
+/// A scan that is open goes on at its moment. Reading for update with locks moved the transaction
+/// to a newer one, and what the scan showed later was compared with the wrong moment.
+#[test]
+fn an_open_scan_does_not_mix_two_moments() {
+    let (db, mut one, _) = two(locking(1000));
+    let mut scan = one.iter().unwrap();
+    assert_eq!(scan.next().unwrap().unwrap().0[..], b"1"[..]);
+    let mut batch = shingle::WriteBatch::new();
+    batch.put("2", "21").unwrap();
+    batch.put("3", "31").unwrap();
+    db.write(batch, &Default::default()).unwrap();
+    // It cannot show the new value of 3 beside the old one of 2.
+    assert_eq!(one.get_for_update("3").unwrap_err().kind(), ErrorKind::Conflict);
+    drop(one);
+
+    // Where nothing changed that it shows, the scan goes on, and so does the transaction.
+    let mut one = db.transaction_with(locking(1000));
+    let mut scan = one.iter().unwrap();
+    scan.next().unwrap().unwrap();
+    db.put("9", "late").unwrap();
+    assert_eq!(one.get_for_update("2").unwrap().as_deref(), Some(&b"21"[..]));
+    assert_eq!(scan.next().unwrap().unwrap().0[..], b"2"[..]);
+    one.put("sum", "52").unwrap();
+    one.commit().unwrap();
+
+    // A scan that has ended, or that is gone, holds the transaction at no moment.
+    let mut one = db.transaction_with(locking(1000));
+    drop(one.iter().unwrap());
+    db.put("3", "newest").unwrap();
+    assert_eq!(one.get_for_update("3").unwrap().as_deref(), Some(&b"newest"[..]));
+}
+
+/// The weaker isolation does not watch what it reads, so a transaction that has read stays at its
+/// moment: reading for update moved it, and an update between was lost.
+#[test]
+fn reading_for_update_loses_no_update_at_the_weaker_isolation() {
+    let options = TransactionOptions { isolation: Isolation::Snapshot, ..locking(1000) };
+    let (db, mut one, mut other) = two(options);
+    assert_eq!(value(&mut one, "1"), "10");
+    other.put("1", "11").unwrap();
+    other.commit().unwrap();
+    assert_eq!(one.get_for_update("2").unwrap().as_deref(), Some(&b"20"[..]));
+    assert_eq!(value(&mut one, "1"), "10", "reads see one moment");
+    one.put("1", "10 and one").unwrap();
+    assert_eq!(conflict(one.commit()), b"1");
+
+    // Without such a read it gives the newest value.
+    let mut one = db.transaction_with(options);
+    db.put("2", "22").unwrap();
+    assert_eq!(one.get_for_update("2").unwrap().as_deref(), Some(&b"22"[..]));
+    // After one, a key that has changed is a conflict at once.
+    one.get("1").unwrap();
+    db.put("3", "33").unwrap();
+    assert_eq!(one.get_for_update("3").unwrap_err().key(), Some(&b"3"[..]));
+}
+
+/// The snapshot of a transaction shows no expired value either, so a deletion of what has expired
+/// since it was read looked like no change.
+#[test]
+fn a_value_that_has_expired_since_it_was_read_is_a_conflict() {
+    type Read = fn(&mut Transaction) -> shingle::Result<()>;
+    let reads: [Read; 3] = [
+        |one| one.get("lease").map(drop),
+        |one| one.iter()?.next().transpose().map(drop),
+        |one| one.iter()?.next_back().transpose().map(drop),
+    ];
+    for (number, read) in reads.iter().enumerate() {
+        for is_deleted in [false, true] {
+            let runtime = Arc::new(Stepped::new(1, 1));
+            let store = Arc::new(MemStore::new(Arc::default()));
+            let db = Options::new().open_in(store, runtime.clone()).unwrap();
+            db.put_with_ttl("lease", "mine", Duration::from_secs(1)).unwrap();
+            let (mut one, mut late) = (db.transaction(), db.transaction());
+            read(&mut one).unwrap();
+            if is_deleted {
+                db.delete("lease").unwrap();
+            }
+            runtime.pass(2_000_000_000);
+            one.put("document", "new").unwrap();
+            assert_eq!(conflict(one.commit()), b"lease", "read {number}, {is_deleted}");
+            // What was not there any more when it was read does not change.
+            read(&mut late).unwrap();
+            late.put("document", "new").unwrap();
+            late.commit().unwrap();
+        }
+    }
 }
 
 #[test]
