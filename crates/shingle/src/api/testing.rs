@@ -37,6 +37,11 @@ impl Keyspace {
         self.engine().memory.chunks().kept_bytes()
     }
 
+    /// Memtables get so many more chunks of memory, and then none; `None`: there is memory.
+    pub fn give_memory_for_test(&self, chunks: Option<usize>) {
+        self.engine().memory.chunks().give_only(chunks);
+    }
+
     /// What a GC that began now would read.
     pub fn due_collection_for_test(&self) -> Result<Option<Collection>> {
         let engine = self.engine();

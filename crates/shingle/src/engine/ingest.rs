@@ -326,11 +326,10 @@ impl Engine {
             last_sequence: Some(*sequence),
             ..DatabaseEdit::default()
         };
-        self.versions.install_below(trees, edit)?;
+        self.versions.install_below(trees, edit, *sequence)?;
+        self.runtime.interleave("ingest below: before later writes");
         arrivals.created.retain(|created| runs.iter().all(|run| run.run.file != *created));
-        // A snapshot from now on has another number than those that keep their view.
         state.next_sequence = *sequence + 1;
-        self.snapshots.publish(*sequence);
         done.held = Duration::from_nanos(self.runtime.now_ns() - *begin_ns);
         Ok(done)
     }

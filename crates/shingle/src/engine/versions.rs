@@ -109,13 +109,21 @@ impl VersionSet {
     }
 
     /// [`VersionSet::install_optional`] for an edit that adds entries older than every snapshot:
-    /// those that are held keep the view from before.
-    pub(crate) fn install_below(&self, trees: &mut Trees, edit: DatabaseEdit) -> Result<()> {
+    /// those that are held keep the view from before. Publishes `sequence`, which no entry has: a
+    /// snapshot after a read of the new view has another number than those that keep the old one.
+    /// The caller holds the commit lock.
+    pub(crate) fn install_below(
+        &self,
+        trees: &mut Trees,
+        edit: DatabaseEdit,
+        sequence: SequenceNumber,
+    ) -> Result<()> {
         self.install_by(trees, edit, VersionSet::write_edit, |keyspace, view| {
             self.snapshots.with_held(|held| {
                 let before = keyspace.current_view();
                 held.for_each(|sequence| self.kept_views.keep(sequence, keyspace.id, &before));
                 keyspace.install(view, &[]);
+                self.snapshots.publish(sequence);
             });
         })
     }

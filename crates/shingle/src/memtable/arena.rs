@@ -76,6 +76,9 @@ struct PoolState {
     free: Vec<Chunk>,
     /// Chunks in arenas.
     taken: usize,
+    /// Chunks that are given before the memory is at its end.
+    #[cfg(any(test, feature = "testing"))]
+    left: Option<usize>,
 }
 
 /// Memory in one piece: a small one from the global allocator, a large one from the system.
@@ -147,6 +150,10 @@ impl ChunkPool {
 
     fn take(&self) -> io::Result<Chunk> {
         let mut state = self.state();
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(left) = &mut state.left {
+            *left = left.checked_sub(1).ok_or(io::ErrorKind::OutOfMemory)?;
+        }
         let free = state.free.pop();
         state.taken += 1;
         drop(state);
@@ -164,6 +171,12 @@ impl ChunkPool {
         self.kept_bytes.fetch_add((kept * self.chunk_bytes) as u64, Ordering::Relaxed);
         // Freeing takes time: the excess is freed without the lock.
         drop(state);
+    }
+
+    /// Gives so many more chunks, and then none; `None`: as many as there is memory for.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn give_only(&self, chunks: Option<usize>) {
+        self.state().left = chunks;
     }
 
     /// Bytes that are kept for memtables to come.

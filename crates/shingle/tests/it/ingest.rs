@@ -1,7 +1,9 @@
 //! Bulk ingestion: all files or nothing, newer than what was written before, older than what is
 //! written after; and everything that copies or checks a database knows the files.
 
+use crate::script::Script;
 use media::mem::MemStore;
+use parking_lot::Mutex;
 use shingle::runtime::Stepped;
 use shingle::{
     Backups, Cause, Compression, Db, ErrorKind, Expiry, IngestOptions, Ingested, Keyspace,
@@ -260,6 +262,34 @@ fn a_snapshot_from_after_an_ingestion_below_sees_it_beside_one_from_before() {
     let after = db.snapshot().of(&keyspace).unwrap();
     assert_eq!(before.get("b").unwrap(), None);
     assert_eq!(after.get("b").unwrap().as_deref(), Some(&b"old"[..]));
+}
+
+/// The number that tells later snapshots from earlier ones was published after the files were
+/// shown, so that a snapshot in between missed what a get had given.
+#[test]
+fn a_snapshot_is_not_older_than_a_get_before_it_while_files_come_in_below() {
+    let home = Home::new();
+    let runtime = Arc::new(Script::default());
+    let store = options().directory(home.path("db"), Arc::default()).unwrap();
+    let db = options().open_in(Arc::new(store), runtime.clone()).unwrap();
+    let keyspace = backfilled(&db);
+    keyspace.put("a", "new").unwrap();
+    let before = db.snapshot().of(&keyspace).unwrap();
+    let reader = keyspace.clone();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    runtime.at_place(Arc::new(move |place| {
+        if place.starts_with("ingest below") {
+            let got = reader.get("b").unwrap();
+            let snapshot = reader.snapshot();
+            noted.lock().push((got.is_some(), snapshot.get("b").unwrap().is_some()));
+        }
+    }));
+    runtime.is_reading.store(true, Ordering::SeqCst);
+    keyspace.ingest(&[home.file("old", &[("b", Some("old"))])], &BELOW).unwrap();
+    runtime.at_place(Arc::new(|_| {}));
+    assert_eq!(*seen.lock(), [(true, true)]);
+    assert_eq!(before.get("b").unwrap(), None);
 }
 
 #[test]

@@ -70,6 +70,37 @@ fn a_flush_that_was_begun_is_not_waited_for() {
     assert_eq!(db.files().len(), 1, "the later entry stays in memory");
 }
 
+/// One of two keyspaces without a log got a new memtable and the other did not, for lack of memory.
+/// The flush of the one then made half of a batch durable.
+#[test]
+fn without_memory_no_keyspace_without_a_log_is_sealed_alone() {
+    let store = MemStore::new(Arc::default());
+    let db = open(Arc::new(store.clone()), stepped(), |_| {});
+    let options = KeyspaceOptions { without_wal: true, ..KeyspaceOptions::default() };
+    let one = db.create_keyspace("one", options.clone()).unwrap();
+    let other = db.create_keyspace("other", options).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put_in(&one, "first", "1").unwrap();
+    batch.put_in(&other, "first", "1").unwrap();
+    db.write(batch, &WriteOptions::default()).unwrap();
+    let what_power_loss_leaves = || {
+        db.wait_idle().unwrap();
+        let image = store.crash_image(&mut Random::new(1), Personality::ALL[0]);
+        let after = open(Arc::new(image), stepped(), |_| {});
+        let has = |name: &str| after.keyspace(name).unwrap().get("first").unwrap().is_some();
+        (has("one"), has("other"))
+    };
+    for n in 0..200u32 {
+        // Enough for the entry, or for one memtable more.
+        one.give_memory_for_test(Some(1));
+        one.put(n.to_be_bytes(), [0; 100]).unwrap();
+    }
+    assert_eq!(what_power_loss_leaves(), (false, false));
+    one.give_memory_for_test(None);
+    one.put("last", "1").unwrap();
+    assert_eq!(what_power_loss_leaves(), (true, true));
+}
+
 #[test]
 fn many_small_memtables_are_sealed_like_a_large_one() {
     let store = MemStore::new(Arc::default());
