@@ -37,7 +37,7 @@ impl Keyspace {
         self.engine().memory.chunks().kept_bytes()
     }
 
-    /// Memtables get so many more chunks of memory, and then none; `None`: there is memory.
+    /// Memtables get this number of further chunks of memory and then none; `None`: no limit.
     pub fn give_memory_for_test(&self, chunks: Option<usize>) {
         self.engine().memory.chunks().give_only(chunks);
     }

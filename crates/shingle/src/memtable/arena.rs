@@ -173,7 +173,7 @@ impl ChunkPool {
         drop(state);
     }
 
-    /// Gives so many more chunks, and then none; `None`: as many as there is memory for.
+    /// Gives this number of further chunks and then none; `None`: no limit.
     #[cfg(any(test, feature = "testing"))]
     pub fn give_only(&self, chunks: Option<usize>) {
         self.state().left = chunks;
