@@ -19,6 +19,11 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
     }
 
     @Override
+    final Shape shape() {
+        return new Shape(Shape.Kind.KEY_VALUE, Suppliers.Format.ofStore(this), 0, false);
+    }
+
+    @Override
     public void put(Bytes key, byte[] value) {
         Objects.requireNonNull(key, "key cannot be null");
         write(() -> database().put(key.get(), value));

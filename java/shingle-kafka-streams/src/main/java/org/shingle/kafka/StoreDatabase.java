@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -23,7 +24,8 @@ import org.shingle.WriteBatch;
 
 /**
  * The database of a store: its entries, and in a second keyspace the changelog offsets, the
- * position and a mark. A third one can have the keys of the entries in another order.
+ * position, a mark and the shape of the entries. A third one can have the keys of the entries in
+ * another order.
  *
  * <p>Invariants:
  * <ul>
@@ -34,12 +36,15 @@ import org.shingle.WriteBatch;
  *   <li>The mark is written before the first entry after a commit that the changelog may not have,
  *       and removed with the next commit. A database without it has nothing beyond its offsets but
  *       records of the changelog.
+ *   <li>The shape is written before the first entry. Entries without one are from a version of
+ *       this module that wrote none.
  * </ul>
  */
 final class StoreDatabase implements AutoCloseable {
     private static final KeyspaceOptions WITHOUT_LOG = KeyspaceOptions.DEFAULT.withoutWal(true);
     private static final byte[] POSITION = {'p'};
     private static final byte[] UNCOMMITTED = {'u'};
+    private static final byte[] SHAPE = {'s'};
     private static final byte[] NOTHING = {};
 
     /** Offsets are under this letter and the text of their partition. */
@@ -85,20 +90,39 @@ final class StoreDatabase implements AutoCloseable {
             Instance instance,
             Shingle database,
             ShingleConfig config,
-            boolean hasTimes,
+            Shape shape,
             Function<ShingleException, RuntimeException> errors) {
         this.instance = instance;
         this.database = database;
         this.errors = errors;
-        entries = database.openKeyspace("entries", WITHOUT_LOG);
-        meta = database.openKeyspace("meta", WITHOUT_LOG);
-        times = hasTimes ? database.openKeyspace("times", WITHOUT_LOG) : null;
         heldBytesMax = config.heldBytesMax();
         commitIntervalNanos = config.commitIntervalMs() * 1_000_000;
         lastFlushNanos = System.nanoTime() - commitIntervalNanos;
-        hasUncommitted = meta.get(UNCOMMITTED) != null;
-        hasPosition = meta.get(POSITION) != null;
-        isUntouched = isEmpty() && !hasKnownOffset();
+        entries = database.openKeyspace("entries", WITHOUT_LOG);
+        meta = database.openKeyspace("meta", WITHOUT_LOG);
+        try {
+            hasUncommitted = meta.get(UNCOMMITTED) != null;
+            hasPosition = meta.get(POSITION) != null;
+            isUntouched = isEmpty() && !hasKnownOffset();
+            putShape(shape);
+        } catch (RuntimeException | Error error) {
+            // An open keyspace keeps the threads that the stores share.
+            closeAll(List.of(entries::close, meta::close));
+            throw error;
+        }
+        times = shape.hasTimes() ? database.openKeyspace("times", WITHOUT_LOG) : null;
+    }
+
+    /** Before anything is made or written: a database of another shape stays as it is. */
+    private void putShape(Shape shape) {
+        byte[] stored = meta.get(SHAPE);
+        boolean isOther = stored != null && !Arrays.equals(stored, shape.bytes());
+        if (isOther && !isUntouched) {
+            throw new OtherShapeException(stored, shape);
+        }
+        if (isOther || stored == null) {
+            meta.put(SHAPE, shape.bytes());
+        }
     }
 
     private boolean isEmpty() {
@@ -125,21 +149,22 @@ final class StoreDatabase implements AutoCloseable {
      * Opens the database in a directory, which exists.
      *
      * @param application what the instances of an application are known by
-     * @param hasTimes whether it has a keyspace for {@link Batch#putTime}
+     * @param shape what the store takes its bytes for
      * @param errors turns errors that iterators meet into those that Kafka acts on
+     * @throws OtherShapeException it has entries or offsets, and another shape
      */
     static StoreDatabase open(
             String store,
             Path path,
             Path application,
             ShingleConfig config,
-            boolean hasTimes,
+            Shape shape,
             Function<ShingleException, RuntimeException> errors) {
         Instance instance = Instance.acquire(application, config);
         Shingle database = null;
         try {
             database = instance.open(path, config.options(store));
-            return new StoreDatabase(instance, database, config, hasTimes, errors);
+            return new StoreDatabase(instance, database, config, shape, errors);
         } catch (RuntimeException | Error error) {
             try {
                 closeAll(database == null
