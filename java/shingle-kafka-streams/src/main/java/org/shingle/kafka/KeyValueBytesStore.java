@@ -40,12 +40,14 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
 
     @Override
     public void putAll(List<KeyValue<Bytes, byte[]>> entries) {
-        StoreDatabase.Batch batch = database().batch(false);
-        for (KeyValue<Bytes, byte[]> entry : entries) {
-            Objects.requireNonNull(entry.key, "key cannot be null");
-            batch.put(entry.key.get(), entry.value);
-        }
-        write(batch::write);
+        write(() -> {
+            StoreDatabase.Batch batch = database().batch(false);
+            for (KeyValue<Bytes, byte[]> entry : entries) {
+                Objects.requireNonNull(entry.key, "key cannot be null");
+                batch.put(entry.key.get(), entry.value);
+            }
+            batch.write();
+        });
     }
 
     @Override

@@ -32,7 +32,7 @@ import org.shingle.WriteBatch;
  *   <li>No keyspace has a log, so all are flushed together, and what a crash leaves is a prefix of
  *       what was written: entries, offsets and position of one moment.
  *   <li>Writes that are held in memory for the commit are written with it, and before that only
- *       where they are too many.
+ *       where they are too many. No write is held that the commit could not write.
  *   <li>The mark is written before the first entry after a commit that the changelog may not have,
  *       and removed with the next commit. A database without it has nothing beyond its offsets but
  *       records of the changelog.
@@ -46,6 +46,10 @@ final class StoreDatabase implements AutoCloseable {
     private static final byte[] UNCOMMITTED = {'u'};
     private static final byte[] SHAPE = {'s'};
     private static final byte[] NOTHING = {};
+
+    /** The limits of the database. */
+    private static final int KEY_BYTES_MAX = 65_535;
+    private static final int VALUE_BYTES_MAX = 1 << 30;
 
     /** Offsets are under this letter and the text of their partition. */
     private static final char OFFSET = 'o';
@@ -185,6 +189,7 @@ final class StoreDatabase implements AutoCloseable {
     void put(byte[] key, byte[] value) {
         isUntouched = false;
         if (heldBytesMax > 0) {
+            refuseTooLong(entries, key, value);
             heldEntries.put(key, value);
             writeHeldIfMany();
             return;
@@ -271,31 +276,48 @@ final class StoreDatabase implements AutoCloseable {
         }
     }
 
-    /** The writes wait for the commit. */
+    /**
+     * Fails with the error of the database where it refuses the write. At the commit that would be
+     * too late: the changelog has the write by then, and cannot be restored.
+     */
+    private static void refuseTooLong(Keyspace keyspace, byte[] key, byte[] value) {
+        if (key.length > KEY_BYTES_MAX) {
+            keyspace.delete(key);
+        } else if (value != null && value.length > VALUE_BYTES_MAX) {
+            keyspace.put(key, value);
+        }
+    }
+
+    /** The writes wait for the commit: all of them, or none where one is refused. */
     private final class ToMemory implements Batch {
+        private final List<Runnable> writes = new ArrayList<>();
+
         @Override
         public void put(byte[] key, byte[] value) {
-            heldEntries.put(key, value);
+            refuseTooLong(entries, key, value);
+            writes.add(() -> heldEntries.put(key, value));
         }
 
         @Override
         public void deleteRange(byte[] start, byte[] end) {
-            heldEntries.removeRange(new KeyRange(start, end));
+            writes.add(() -> heldEntries.removeRange(new KeyRange(start, end)));
         }
 
         @Override
         public void putTime(byte[] timeKey, boolean isPut) {
-            heldTimes.put(timeKey, isPut ? NOTHING : null);
+            refuseTooLong(times, timeKey, NOTHING);
+            writes.add(() -> heldTimes.put(timeKey, isPut ? NOTHING : null));
         }
 
         @Override
         public void deleteTimes(byte[] start, byte[] end) {
-            heldTimes.removeRange(new KeyRange(start, end));
+            writes.add(() -> heldTimes.removeRange(new KeyRange(start, end)));
         }
 
         @Override
         public void write() {
             isUntouched = false;
+            writes.forEach(Runnable::run);
             writeHeldIfMany();
         }
     }
