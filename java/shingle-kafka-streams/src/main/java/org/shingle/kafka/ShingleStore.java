@@ -324,13 +324,33 @@ abstract class ShingleStore implements StateStore {
             metrics.remove();
             metrics = null;
         }
+        RuntimeException failure = null;
         try {
             run(closing::close);
-        } catch (TaskCorruptedException error) {
-            // The damage is dealt with here and now.
+        } catch (RuntimeException error) {
+            failure = error;
+            if (!isDamaged) {
+                throw error;
+            }
+        } finally {
+            if (isDamaged) {
+                removeDamaged(failure);
+            }
         }
-        if (isDamaged) {
+    }
+
+    /**
+     * Removes the damaged files, and with them what their close may have failed with. Otherwise
+     * the store would not be built anew.
+     */
+    private void removeDamaged(RuntimeException closing) {
+        try {
             removeDirectory("its files are damaged");
+        } catch (ProcessorStateException error) {
+            if (closing != null) {
+                error.addSuppressed(closing);
+            }
+            throw error;
         }
     }
 
