@@ -19,6 +19,11 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
     }
 
     @Override
+    final Shape shape() {
+        return new Shape(Shape.Kind.KEY_VALUE, Suppliers.Format.ofStore(this), 0, false);
+    }
+
+    @Override
     public void put(Bytes key, byte[] value) {
         Objects.requireNonNull(key, "key cannot be null");
         write(() -> database().put(key.get(), value));
@@ -35,12 +40,14 @@ class KeyValueBytesStore extends ShingleStore implements KeyValueStore<Bytes, by
 
     @Override
     public void putAll(List<KeyValue<Bytes, byte[]>> entries) {
-        StoreDatabase.Batch batch = database().batch(false);
-        for (KeyValue<Bytes, byte[]> entry : entries) {
-            Objects.requireNonNull(entry.key, "key cannot be null");
-            batch.put(entry.key.get(), entry.value);
-        }
-        write(batch::write);
+        write(() -> {
+            StoreDatabase.Batch batch = database().batch(false);
+            for (KeyValue<Bytes, byte[]> entry : entries) {
+                Objects.requireNonNull(entry.key, "key cannot be null");
+                batch.put(entry.key.get(), entry.value);
+            }
+            batch.write();
+        });
     }
 
     @Override

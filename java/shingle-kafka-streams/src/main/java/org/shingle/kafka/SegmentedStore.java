@@ -55,7 +55,15 @@ abstract class SegmentedStore extends ShingleStore {
     /** The time of an entry, which decides its segment. */
     abstract long time(byte[] key);
 
+    /** Whether it has windows or sessions. */
+    abstract Shape.Kind kind();
+
     @Override
+    final Shape shape() {
+        return new Shape(kind(), Suppliers.Format.ofStore(this), segments.lengthMs(), hasTimes());
+    }
+
+    /** Whether the database has the keys of entries by their time too. */
     final boolean hasTimes() {
         return timeOrder != null;
     }

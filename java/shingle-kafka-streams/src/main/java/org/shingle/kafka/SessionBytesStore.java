@@ -27,6 +27,11 @@ class SessionBytesStore extends SegmentedStore implements SessionStore<Bytes, by
     }
 
     @Override
+    Shape.Kind kind() {
+        return Shape.Kind.SESSION;
+    }
+
+    @Override
     long time(byte[] key) {
         return end(key);
     }

@@ -43,7 +43,8 @@ public final class ShingleConfig {
 
     /**
      * How many bytes of writes each store holds in memory until its task commits: {@value}. 0,
-     * unless it is set: writes do not wait. A store that has more writes them before the commit.
+     * unless it is set: writes do not wait. A store that has more writes them before the commit. At
+     * most 1 GiB: the commit is one batch.
      */
     public static final String HELD_BYTES = PREFIX + "held.bytes";
 
@@ -63,6 +64,9 @@ public final class ShingleConfig {
 
     /** The maximum interval: as nanoseconds, twice of it is still a number. */
     private static final long INTERVAL_MS_MAX = Long.MAX_VALUE / 2_000_000;
+
+    /** A batch has at most 2 GiB: these, what describes them, and the write that is too much. */
+    private static final long HELD_BYTES_MAX = 1L << 30;
 
     private final Map<String, Object> properties;
 
@@ -159,11 +163,16 @@ public final class ShingleConfig {
 
     long heldBytesMax() {
         Setting setting = setting(HELD_BYTES, "0");
+        long bytes;
         try {
-            return parsed(ANY_BYTES, setting);
+            bytes = parsed(ANY_BYTES, setting);
         } catch (ConfigException error) {
             throw setting.wrong("it is not a number of bytes, such as 0, 65536 or 64M");
         }
+        if (bytes > HELD_BYTES_MAX) {
+            throw setting.wrong("it is at most " + HELD_BYTES_MAX + " bytes");
+        }
+        return bytes;
     }
 
     /** The options of a store's database. Its own overrule those for all. */

@@ -38,7 +38,8 @@ import org.shingle.ShingleException;
  *
  * <p>A store with a damaged file is built anew from its changelog. Kafka removes the directory of
  * the task under exactly-once only, so the store removes its own: when the damage shows at its
- * opening, or when it closes after that.
+ * opening, or when it closes after that. Files of a store of another {@link Shape} are as good as
+ * damaged.
  */
 abstract class ShingleStore implements StateStore {
     /** The directory in that of the task with the databases of its stores. */
@@ -95,11 +96,17 @@ abstract class ShingleStore implements StateStore {
         run(() -> {
             try {
                 open(config);
+            } catch (OtherShapeException error) {
+                if (!isInChangelog()) {
+                    throw otherShape(error);
+                }
+                removeDirectory(error.getMessage());
+                open(config);
             } catch (ShingleException error) {
                 if (!isLost(error)) {
                     throw error;
                 }
-                removeDirectory();
+                removeDirectory("its files are damaged");
                 open(config);
             }
             try {
@@ -112,10 +119,19 @@ abstract class ShingleStore implements StateStore {
         });
     }
 
-    /** Whether the database has the keys of entries by their time too. */
-    boolean hasTimes() {
-        return false;
+    private ProcessorStateException otherShape(OtherShapeException error) {
+        String remedy = isGlobal()
+                ? "A global store is not built anew by itself: go back to the earlier settings, or "
+                        + "delete the directory, and the store is filled from its topic"
+                : "It has no changelog to be built anew from: go back to the earlier settings, or "
+                        + "delete the directory and with it the entries";
+        return new ProcessorStateException(
+                "store " + name + " in " + directory + ": " + error.getMessage() + ". " + remedy,
+                error);
     }
+
+    /** What the bytes of the database mean. */
+    abstract Shape shape();
 
     /** Called between the opening of the database and the first use of the store. */
     void opened(StoreDatabase opened) {}
@@ -146,7 +162,7 @@ abstract class ShingleStore implements StateStore {
         }
         Path application = context.stateDir().toPath().toAbsolutePath().getParent();
         StoreDatabase opened = StoreDatabase.open(
-                name, directory, application, config, hasTimes(), this::kafkaError);
+                name, directory, application, config, shape(), this::kafkaError);
         database = opened;
         try {
             if (opened.hasUncommitted() && config.isExactlyOnce() && !isGlobal()) {
@@ -172,7 +188,7 @@ abstract class ShingleStore implements StateStore {
         }
     }
 
-    private void removeDirectory() {
+    private void removeDirectory(String why) {
         try (Stream<Path> files = Files.walk(directory)) {
             List<Path> inOrder = files.sorted(Comparator.reverseOrder()).toList();
             for (Path file : inOrder) {
@@ -180,7 +196,7 @@ abstract class ShingleStore implements StateStore {
             }
         } catch (IOException | UncheckedIOException error) {
             throw new ProcessorStateException(
-                    "store " + name + ": its files are damaged, and the directory " + directory
+                    "store " + name + ": " + why + ". The directory " + directory
                             + " cannot be removed: remove it by hand, then the store is built "
                             + "anew from its changelog",
                     error);
@@ -308,13 +324,33 @@ abstract class ShingleStore implements StateStore {
             metrics.remove();
             metrics = null;
         }
+        RuntimeException failure = null;
         try {
             run(closing::close);
-        } catch (TaskCorruptedException error) {
-            // The damage is dealt with here and now.
+        } catch (RuntimeException error) {
+            failure = error;
+            if (!isDamaged) {
+                throw error;
+            }
+        } finally {
+            if (isDamaged) {
+                removeDamaged(failure);
+            }
         }
-        if (isDamaged) {
-            removeDirectory();
+    }
+
+    /**
+     * Removes the damaged files, and with them what their close may have failed with. Otherwise
+     * the store would not be built anew.
+     */
+    private void removeDamaged(RuntimeException closing) {
+        try {
+            removeDirectory("its files are damaged");
+        } catch (ProcessorStateException error) {
+            if (closing != null) {
+                error.addSuppressed(closing);
+            }
+            throw error;
         }
     }
 
@@ -362,8 +398,11 @@ abstract class ShingleStore implements StateStore {
 
     /** Whether the error says that stored data is lost, and the changelog still has it. */
     private boolean isLost(ShingleException error) {
-        return error.kind() == ErrorKind.CORRUPTION
-                && !isGlobal()
-                && KafkaInternals.hasChangelog(context, name);
+        return error.kind() == ErrorKind.CORRUPTION && isInChangelog();
+    }
+
+    /** Whether Kafka fills the store from its changelog where it is opened without an offset. */
+    private boolean isInChangelog() {
+        return !isGlobal() && KafkaInternals.hasChangelog(context, name);
     }
 }

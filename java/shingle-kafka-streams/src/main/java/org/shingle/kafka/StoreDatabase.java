@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -23,24 +24,32 @@ import org.shingle.WriteBatch;
 
 /**
  * The database of a store: its entries, and in a second keyspace the changelog offsets, the
- * position and a mark. A third one can have the keys of the entries in another order.
+ * position, a mark and the shape of the entries. A third one can have the keys of the entries in
+ * another order.
  *
  * <p>Invariants:
  * <ul>
  *   <li>No keyspace has a log, so all are flushed together, and what a crash leaves is a prefix of
  *       what was written: entries, offsets and position of one moment.
  *   <li>Writes that are held in memory for the commit are written with it, and before that only
- *       where they are too many.
+ *       where they are too many. No write is held that the commit could not write.
  *   <li>The mark is written before the first entry after a commit that the changelog may not have,
  *       and removed with the next commit. A database without it has nothing beyond its offsets but
  *       records of the changelog.
+ *   <li>The shape is written before the first entry. Entries without one are from a version of
+ *       this module that wrote none.
  * </ul>
  */
 final class StoreDatabase implements AutoCloseable {
     private static final KeyspaceOptions WITHOUT_LOG = KeyspaceOptions.DEFAULT.withoutWal(true);
     private static final byte[] POSITION = {'p'};
     private static final byte[] UNCOMMITTED = {'u'};
+    private static final byte[] SHAPE = {'s'};
     private static final byte[] NOTHING = {};
+
+    /** The limits of the database. */
+    private static final int KEY_BYTES_MAX = 65_535;
+    private static final int VALUE_BYTES_MAX = 1 << 30;
 
     /** Offsets are under this letter and the text of their partition. */
     private static final char OFFSET = 'o';
@@ -85,20 +94,39 @@ final class StoreDatabase implements AutoCloseable {
             Instance instance,
             Shingle database,
             ShingleConfig config,
-            boolean hasTimes,
+            Shape shape,
             Function<ShingleException, RuntimeException> errors) {
         this.instance = instance;
         this.database = database;
         this.errors = errors;
-        entries = database.openKeyspace("entries", WITHOUT_LOG);
-        meta = database.openKeyspace("meta", WITHOUT_LOG);
-        times = hasTimes ? database.openKeyspace("times", WITHOUT_LOG) : null;
         heldBytesMax = config.heldBytesMax();
         commitIntervalNanos = config.commitIntervalMs() * 1_000_000;
         lastFlushNanos = System.nanoTime() - commitIntervalNanos;
-        hasUncommitted = meta.get(UNCOMMITTED) != null;
-        hasPosition = meta.get(POSITION) != null;
-        isUntouched = isEmpty() && !hasKnownOffset();
+        entries = database.openKeyspace("entries", WITHOUT_LOG);
+        meta = database.openKeyspace("meta", WITHOUT_LOG);
+        try {
+            hasUncommitted = meta.get(UNCOMMITTED) != null;
+            hasPosition = meta.get(POSITION) != null;
+            isUntouched = isEmpty() && !hasKnownOffset();
+            putShape(shape);
+        } catch (RuntimeException | Error error) {
+            // An open keyspace keeps the threads that the stores share.
+            closeAll(List.of(entries::close, meta::close));
+            throw error;
+        }
+        times = shape.hasTimes() ? database.openKeyspace("times", WITHOUT_LOG) : null;
+    }
+
+    /** Before anything is made or written: a database of another shape stays as it is. */
+    private void putShape(Shape shape) {
+        byte[] stored = meta.get(SHAPE);
+        boolean isOther = stored != null && !Arrays.equals(stored, shape.bytes());
+        if (isOther && !isUntouched) {
+            throw new OtherShapeException(stored, shape);
+        }
+        if (isOther || stored == null) {
+            meta.put(SHAPE, shape.bytes());
+        }
     }
 
     private boolean isEmpty() {
@@ -125,21 +153,22 @@ final class StoreDatabase implements AutoCloseable {
      * Opens the database in a directory, which exists.
      *
      * @param application what the instances of an application are known by
-     * @param hasTimes whether it has a keyspace for {@link Batch#putTime}
+     * @param shape what the store takes its bytes for
      * @param errors turns errors that iterators meet into those that Kafka acts on
+     * @throws OtherShapeException it has entries or offsets, and another shape
      */
     static StoreDatabase open(
             String store,
             Path path,
             Path application,
             ShingleConfig config,
-            boolean hasTimes,
+            Shape shape,
             Function<ShingleException, RuntimeException> errors) {
         Instance instance = Instance.acquire(application, config);
         Shingle database = null;
         try {
             database = instance.open(path, config.options(store));
-            return new StoreDatabase(instance, database, config, hasTimes, errors);
+            return new StoreDatabase(instance, database, config, shape, errors);
         } catch (RuntimeException | Error error) {
             try {
                 closeAll(database == null
@@ -160,6 +189,7 @@ final class StoreDatabase implements AutoCloseable {
     void put(byte[] key, byte[] value) {
         isUntouched = false;
         if (heldBytesMax > 0) {
+            refuseTooLong(entries, key, value);
             heldEntries.put(key, value);
             writeHeldIfMany();
             return;
@@ -246,31 +276,48 @@ final class StoreDatabase implements AutoCloseable {
         }
     }
 
-    /** The writes wait for the commit. */
+    /**
+     * Fails with the error of the database where it refuses the write. At the commit that would be
+     * too late: the changelog has the write by then, and cannot be restored.
+     */
+    private static void refuseTooLong(Keyspace keyspace, byte[] key, byte[] value) {
+        if (key.length > KEY_BYTES_MAX) {
+            keyspace.delete(key);
+        } else if (value != null && value.length > VALUE_BYTES_MAX) {
+            keyspace.put(key, value);
+        }
+    }
+
+    /** The writes wait for the commit: all of them, or none where one is refused. */
     private final class ToMemory implements Batch {
+        private final List<Runnable> writes = new ArrayList<>();
+
         @Override
         public void put(byte[] key, byte[] value) {
-            heldEntries.put(key, value);
+            refuseTooLong(entries, key, value);
+            writes.add(() -> heldEntries.put(key, value));
         }
 
         @Override
         public void deleteRange(byte[] start, byte[] end) {
-            heldEntries.removeRange(new KeyRange(start, end));
+            writes.add(() -> heldEntries.removeRange(new KeyRange(start, end)));
         }
 
         @Override
         public void putTime(byte[] timeKey, boolean isPut) {
-            heldTimes.put(timeKey, isPut ? NOTHING : null);
+            refuseTooLong(times, timeKey, NOTHING);
+            writes.add(() -> heldTimes.put(timeKey, isPut ? NOTHING : null));
         }
 
         @Override
         public void deleteTimes(byte[] start, byte[] end) {
-            heldTimes.removeRange(new KeyRange(start, end));
+            writes.add(() -> heldTimes.removeRange(new KeyRange(start, end)));
         }
 
         @Override
         public void write() {
             isUntouched = false;
+            writes.forEach(Runnable::run);
             writeHeldIfMany();
         }
     }

@@ -4,11 +4,14 @@ import java.time.Duration;
 import java.util.Objects;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.DslStoreFormat;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.TimestampedBytesStore;
 import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowStore;
@@ -53,6 +56,14 @@ final class Suppliers {
                 case TIMESTAMPED -> TIMESTAMPED;
                 case HEADERS -> HEADERS;
             };
+        }
+
+        /** The format that a store says it has, as Kafka learns it. */
+        static Format ofStore(StateStore store) {
+            if (store instanceof HeadersBytesStore) {
+                return HEADERS;
+            }
+            return store instanceof TimestampedBytesStore ? TIMESTAMPED : PLAIN;
         }
     }
 

@@ -58,6 +58,12 @@ final class VersionedStore extends ShingleStore implements VersionedKeyValueStor
     }
 
     @Override
+    Shape shape() {
+        return new Shape(
+                Shape.Kind.VERSIONED, Suppliers.Format.ofStore(this), segments.lengthMs(), false);
+    }
+
+    @Override
     void opened(StoreDatabase database) {
         segments.find(database);
     }

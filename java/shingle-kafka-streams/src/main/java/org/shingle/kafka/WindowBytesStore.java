@@ -48,6 +48,11 @@ class WindowBytesStore extends SegmentedStore implements WindowStore<Bytes, byte
     }
 
     @Override
+    Shape.Kind kind() {
+        return Shape.Kind.WINDOW;
+    }
+
+    @Override
     long time(byte[] key) {
         return start(key);
     }

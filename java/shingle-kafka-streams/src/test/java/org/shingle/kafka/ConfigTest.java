@@ -66,6 +66,8 @@ class ConfigTest {
         refused("shingle.commit.interval.ms", "10s");
         refused("shingle.held.bytes", -1);
         refused("shingle.held.bytes", "much");
+        refused("shingle.held.bytes", (1L << 30) + 1);
+        read("shingle.held.bytes", "1G");
         refused("shingle.memory.bytes", "-1");
         refused("shingle.background.threads", "many");
         refused("shingle.background.bytes.per.second", "-5");

@@ -17,6 +17,7 @@ import java.util.stream.Stream;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -117,6 +118,22 @@ class InstanceTest {
         KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
         assertEquals(50, Task.all(store.all()).size());
         store.close();
+    }
+
+    @Test
+    void storesOfAnotherShapeLeaveNothing() throws Exception {
+        Task task = new Task(Files.createDirectories(folder.resolve("application/0_1")));
+        KeyValueStore<Bytes, byte[]> store = task.open(store("store"));
+        store.put(bytes("key"), value("value"));
+        store.close();
+        KeyValueStore<Bytes, byte[]> other =
+                ShingleStoreSuppliers.timestampedKeyValueStore("store").get();
+        task.hasChangelog = false;
+        assertThrows(ProcessorStateException.class, () -> task.open(other));
+        assertNothingIsUsed("refused");
+        task.hasChangelog = true;
+        task.open(other).close();
+        assertNothingIsUsed("built anew");
     }
 
     private static double metric(Task task, String name) {

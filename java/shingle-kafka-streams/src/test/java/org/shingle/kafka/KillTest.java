@@ -76,7 +76,7 @@ class KillTest {
 
     private static KeyValueStore<Bytes, byte[]> opened(Path directory, String guarantee) {
         Task task = new Task(directory, "processing.guarantee", guarantee);
-        return task.open(ShingleStoreSuppliers.keyValueStore("store").get());
+        return task.open(Backend.SHINGLE.keyValue("store"));
     }
 
     /** The store has all writes up to one, and none after it: the number of that one. */
@@ -208,6 +208,16 @@ class KillTest {
         long committed = store.committedOffset(Task.CHANGELOG);
         assertTrue(committed >= told, committed + " is before " + told);
         assertTrue(lastWrite(store) >= committed);
+        store.close();
+    }
+
+    @Test
+    void whatIsLeftHasTheShapeOfItsStore() throws Exception {
+        killed(folder, "written", AT_LEAST_ONCE, 0, 5_000);
+        KeyValueStore<Bytes, byte[]> store =
+                new Task(folder).open(Backend.SHINGLE_HEADERS.keyValue("store"));
+        assertNull(store.committedOffset(Task.CHANGELOG));
+        assertEquals(-1, lastWrite(store));
         store.close();
     }
 

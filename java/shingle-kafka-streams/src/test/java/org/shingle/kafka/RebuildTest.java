@@ -194,6 +194,30 @@ class RebuildTest {
         store.close();
     }
 
+    /** Here its last flush fails, because the directory was replaced. */
+    @Test
+    void aDamagedStoreWhoseCloseFailsIsEmptyWhenItIsOpenedAgain() throws Exception {
+        Task task = new Task(folder);
+        write(task);
+        damageEntries();
+        KeyValueStore<Bytes, byte[]> store = task.open(store());
+        assertThrows(TaskCorruptedException.class, () -> Task.all(store.all()));
+        store.put(bytes("key"), value("value"));
+        Path directory = folder.resolve("shingle/store");
+        for (Path file : files("")) {
+            if (file.startsWith(directory) && !file.equals(directory)) {
+                Files.delete(file);
+            }
+        }
+        Files.delete(directory);
+        Files.createDirectory(directory);
+        store.close();
+        assertFalse(Files.exists(directory));
+        task.open(store);
+        isEmpty(store);
+        store.close();
+    }
+
     @Test
     void damageThatAnIteratorMeetsIsToldAsSuch() throws Exception {
         Task task = new Task(folder);
