@@ -8,8 +8,11 @@
 
 #![allow(unsafe_code)] // The system's calls give and take raw memory.
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rustix::mm::Advice;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 
@@ -39,6 +42,46 @@ impl PageMemory {
         Ok(PageMemory { start, bytes })
     }
 
+    /// As [`PageMemory::new`], with the first byte at a multiple of `alignment`. Both sizes are
+    /// multiples of a page, and `alignment` is a power of two.
+    pub fn aligned(bytes: usize, alignment: usize) -> io::Result<PageMemory> {
+        let wide_bytes = bytes.checked_add(alignment).ok_or(io::ErrorKind::OutOfMemory)?;
+        let wide = ManuallyDrop::new(PageMemory::new(wide_bytes)?);
+        let before = wide.start.as_ptr().align_offset(alignment);
+        // SAFETY: the memory lies inside the wide mapping, since `before` is less than `alignment`.
+        // The rest of that mapping, whole pages on both sides, is used by nothing.
+        unsafe {
+            let start = wide.start.add(before);
+            let (end, after) = (start.add(bytes), wide_bytes - before - bytes);
+            unmap(wide.start, before);
+            unmap(end, after);
+            Ok(PageMemory { start, bytes })
+        }
+    }
+
+    /// Gives the pages from `offset` on back to the system, whole pages of `bytes` bytes. They stay
+    /// mapped, and are zeros again once they are touched.
+    ///
+    /// # Safety
+    ///
+    /// Nothing refers to these bytes.
+    pub unsafe fn give_back(&self, offset: usize, bytes: usize) {
+        debug_assert!(offset + bytes <= self.bytes);
+        // SAFETY: the range is in the mapping, and the caller says that nothing refers to it.
+        unsafe { discard(self.start.as_ptr().add(offset), bytes) }
+    }
+
+    /// Replaces all pages by huge ones, as far as the system has them: the content is zeros then,
+    /// and the memory resident. A system without huge pages has usual ones in their place.
+    ///
+    /// # Safety
+    ///
+    /// Nothing refers to the bytes.
+    pub unsafe fn renew_as_huge(&self) {
+        // SAFETY: the range is the mapping, and the caller says that nothing refers to it.
+        unsafe { renew_as_huge(self.start.as_ptr(), self.bytes) }
+    }
+
     /// The first byte; aligned to a page. Valid until `self` is dropped.
     pub fn start(&self) -> NonNull<u8> {
         self.start
@@ -47,11 +90,42 @@ impl PageMemory {
 
 impl Drop for PageMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, of this size, and dropped once. Nothing can be
-        // done about a failure, which would mean that it is not.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+        // SAFETY: the mapping is this one's own, of this size, and dropped once.
+        unsafe { unmap(self.start, self.bytes) }
     }
 }
+
+/// Ends the mapping of `bytes` bytes, whole pages that the caller owns; none is nothing to do.
+unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: as the caller says. Nothing can be done about a failure, which would mean that
+        // the pages are not the caller's.
+        let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), bytes) };
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+unsafe fn discard(start: *mut u8, bytes: usize) {
+    // SAFETY: as the caller says. After a failure the memory is as it was.
+    let _ = unsafe { rustix::mm::madvise(start.cast(), bytes, Advice::LinuxDontNeed) };
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+unsafe fn renew_as_huge(start: *mut u8, bytes: usize) {
+    // Pages that are there stay as they are, so they go first. The advice before touching them:
+    // afterwards the system would only copy them into a huge one some time later.
+    for advice in [Advice::LinuxDontNeed, Advice::LinuxHugepage, Advice::LinuxPopulateWrite] {
+        // SAFETY: as the caller says. Where an advice is unknown, the memory is as good as before.
+        let _ = unsafe { rustix::mm::madvise(start.cast(), bytes, advice) };
+    }
+}
+
+/// Other systems decide about their pages themselves.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+unsafe fn discard(_start: *mut u8, _bytes: usize) {}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+unsafe fn renew_as_huge(_start: *mut u8, _bytes: usize) {}
 
 /// A buffer that is made and dropped as a whole: pages of the system, but where it is small.
 #[derive(Debug, Default)]
@@ -137,7 +211,32 @@ mod tests {
     }
 
     #[test]
+    fn aligned_pages_are_given_back_in_part_and_renewed_as_a_whole() {
+        const BYTES: usize = 2 << 20;
+        let pages = PageMemory::aligned(BYTES, BYTES).expect("a little memory");
+        assert!(pages.start().addr().get().is_multiple_of(BYTES));
+        // SAFETY: the pages hold this many bytes and belong to this test alone, which has no
+        // reference to them while they change.
+        unsafe {
+            let fill = || pages.start().as_ptr().write_bytes(7, BYTES);
+            let byte = |at: usize| pages.start().add(at).read();
+            fill();
+            pages.give_back(4096, 8192);
+            if cfg!(target_os = "linux") {
+                assert_eq!([byte(4095), byte(4096), byte(12287), byte(12288)], [7, 0, 0, 7]);
+            }
+            pages.renew_as_huge();
+            if cfg!(target_os = "linux") {
+                assert_eq!([byte(0), byte(4096), byte(BYTES - 1)], [0, 0, 0]);
+            }
+            fill();
+            assert_eq!([byte(0), byte(BYTES - 1)], [7, 7]);
+        }
+    }
+
+    #[test]
     fn an_impossible_size_is_an_error() {
+        PageMemory::aligned(usize::MAX - 4095, 4096).expect_err("more than all addresses");
         PageMemory::new(usize::MAX / 2).expect_err("no such address space");
     }
 }

@@ -37,6 +37,11 @@ impl Keyspace {
         self.engine().memory.chunks().kept_bytes()
     }
 
+    /// The part of this memory that has huge pages, as far as the system has them.
+    pub fn huge_memory_for_test(&self) -> u64 {
+        self.engine().memory.chunks().huge_bytes()
+    }
+
     /// Memtables get this number of further chunks of memory and then none; `None`: no limit.
     pub fn give_memory_for_test(&self, chunks: Option<usize>) {
         self.engine().memory.chunks().give_only(chunks);

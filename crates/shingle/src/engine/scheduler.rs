@@ -454,9 +454,12 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             return;
         }
         Ok(Progress::Done) => {
-            let is_gc = matches!(job, Job::Collect(_));
+            let (is_gc, is_flush) = (matches!(job, Job::Collect(_)), matches!(job, Job::Flush(_)));
             // GC gives back what it claimed before another one claims.
             drop((queue, job));
+            if is_flush {
+                engine.memory.chunks().use_huge_pages();
+            }
             let mut queue = engine.scheduler.lock();
             queue.collecting = queue.collecting.filter(|_| !is_gc);
             queue.failures = 0;

@@ -14,6 +14,7 @@
 //! entry whose insert is still in progress: readers hide such an entry by its sequence number.
 
 mod arena;
+mod chunks;
 mod filter;
 mod ranges;
 mod skiplist;
@@ -32,7 +33,7 @@ use base::key::{self, Key, SEQUENCE_MAX, trailer, trailer_kind, trailer_sequence
 use base::{EntryKind, Error, KeyRange, Result, SequenceNumber};
 use table::batch::Operation;
 
-pub use arena::ChunkPool;
+pub use chunks::ChunkPool;
 use filter::{FILTERED_FROM, Filler, Filter};
 pub use ranges::DeletedStretch;
 use ranges::Ranges;

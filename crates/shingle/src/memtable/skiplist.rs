@@ -39,7 +39,8 @@ use base::random::Random;
 use base::{Error, Result};
 use table::batch::Operation;
 
-use super::arena::{ALIGN, Arena, Bump, ChunkPool};
+use super::arena::{Arena, Bump};
+use super::chunks::{ALIGN, ChunkPool};
 
 /// Levels of the tallest node: enough for 4^12 = 16 million entries.
 const HEIGHT_MAX: usize = 12;

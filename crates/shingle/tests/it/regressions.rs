@@ -257,6 +257,32 @@ fn memory_of_memtables_is_kept_for_the_next_ones_and_goes_back_at_rest() {
     assert_eq!(keyspace.kept_memory_for_test(), 0);
 }
 
+/// New memtables take memory that a flush before them has put on huge pages.
+#[cfg(not(miri))]
+#[test]
+fn memory_of_flushed_memtables_gets_huge_pages() {
+    let write_buffer_bytes = 4 << 20;
+    // Nothing is flushed while it loads.
+    let runtime = Arc::new(Stepped::new(1, u64::MAX));
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let options = Options::new().write_buffer_bytes(write_buffer_bytes);
+    let db = options.open_in(store, runtime).unwrap();
+    let keyspace = db.keyspace("default").unwrap();
+    let load = || (0..3_000u64).for_each(|n| db.put(n.to_be_bytes(), [1; 1000]).unwrap());
+    load();
+    assert_eq!(keyspace.huge_memory_for_test(), 0);
+    // The background alone has the memtables that it flushes.
+    let flush = || db.begin_flush().and_then(|()| db.wait_idle()).unwrap();
+    flush();
+    let huge_bytes = keyspace.huge_memory_for_test();
+    assert!(huge_bytes >= 2 << 20, "{huge_bytes}");
+    load();
+    assert!(keyspace.huge_memory_for_test() < huge_bytes, "the next ones take it");
+    flush();
+    assert!(keyspace.huge_memory_for_test() >= huge_bytes);
+    assert!(db.iter().all(|pair| pair.unwrap().1[..] == [1; 1000]));
+}
+
 /// Regression: a close gave up the merge that an opening began, so every opening left a run that
 /// gets had to probe.
 #[test]
