@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
 use crate::event::Event;
 use base::env::Worker;
-use base::{Error, ErrorKind, KeyspaceId, Result};
+use base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use tree::Plan;
@@ -178,7 +178,7 @@ fn begin_move(engine: &Arc<Engine>, begun: Try, is_idle: bool) -> bool {
     match plan_move(engine, is_idle) {
         Ok(is_begun) => is_begun,
         Err(error) if backed_off::is_own_failure(&error) => {
-            engine.events.add(Event::CompactionBackedOff { error });
+            told_backed_off(engine, error);
             // Another one may be due.
             true
         }
@@ -312,6 +312,36 @@ pub(crate) fn is_settled(engine: &Arc<Engine>, keyspace: KeyspaceId) -> bool {
 fn is_move_due(engine: &Engine, trees: &mut Trees, only: Option<KeyspaceId>) -> bool {
     pick(engine, trees, false, only).is_some()
         && (!engine.scheduler.idle.is_now(engine) || pick(engine, trees, true, only).is_some())
+}
+
+/// The error for writers that are stopped by level 0: what a compaction of a keyspace failed with
+/// whose level 0 is full, and gets no smaller before that compaction is tried again.
+pub(crate) fn error_of_full_level0(engine: &Engine) -> Option<Error> {
+    let mut trees = engine.versions.lock();
+    trees.end_pauses(engine.runtime.now_ns());
+    let is_full = |tree: &&TreeState| {
+        let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
+        let runs = tree.keyspace.policy.debt(&view).level0_runs;
+        runs >= engine.settings.admission.level0_runs_hard && tree.busy.is_empty()
+    };
+    let full = trees.keyspaces.values().filter(is_full).map(|tree| tree.keyspace.id);
+    let full: Vec<KeyspaceId> = full.collect();
+    let stuck = full.into_iter().filter(|&id| !is_move_due(engine, &mut trees, Some(id)));
+    let stuck: Vec<KeyspaceId> = stuck.collect();
+    stuck.into_iter().find_map(|id| trees.error_of_move(id))
+}
+
+/// A compaction is backed off with `error`. Writers that wait for it learn that.
+fn told_backed_off(engine: &Engine, error: Error) {
+    engine.events.add(Event::CompactionBackedOff { error });
+    engine.admission.release();
+}
+
+/// A job is done. It may have been the last one that stopped writers could wait for.
+fn release_for_errors(engine: &Engine) {
+    if engine.versions.backed_off_error(None).is_some() {
+        engine.admission.release();
+    }
 }
 
 fn plan_flush(engine: &Arc<Engine>, is_idle: bool) {
@@ -459,9 +489,9 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             drop((queue, job));
             let mut queue = engine.scheduler.lock();
             queue.collecting = queue.collecting.filter(|_| !is_gc);
-            queue.failures = 0;
-            queue.last_failure = None;
+            (queue.failures, queue.last_failure) = (0, None);
             drop(queue);
+            release_for_errors(engine);
         }
         Err(error) => {
             queue.running += 1;
@@ -489,7 +519,7 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             };
             engine.scheduler.lock().running -= 1;
             if is_backed_off {
-                engine.events.add(Event::CompactionBackedOff { error });
+                told_backed_off(engine, error);
             } else {
                 failed(engine, begun, error);
             }
