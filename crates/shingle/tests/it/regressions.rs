@@ -8,7 +8,7 @@ use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileHint, FileKind, FileName, FileStore};
 use shingle::runtime::{Stepped, Threads};
-use shingle::{Db, ErrorKind, KeyspaceOptions, Options, Preset};
+use shingle::{Db, ErrorKind, KeyspaceOptions, Options, Preset, WriteOptions};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,6 +178,29 @@ fn a_writer_stopped_by_level_0_learns_why_its_compaction_fails() {
         assert!(begin.elapsed() < Duration::from_secs(60), "writers stay stopped");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Regression: writers of all keyspaces waited for the level 0 of one that was dropped.
+#[test]
+fn a_dropped_keyspace_stops_no_writer() {
+    let runtime = Arc::new(Stepped::new(1, u64::MAX));
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let db = open_as_leveldb(store, runtime).unwrap();
+    let passing = db.create_keyspace("passing", KeyspaceOptions::default()).unwrap();
+    let at_once = WriteOptions { wait: false, ..WriteOptions::default() };
+    let put = || db.put_with("a", "b", &at_once);
+    for n in 0..100u64 {
+        if db.would_wait(10).is_some() {
+            break;
+        }
+        passing.put("first", n.to_be_bytes()).unwrap();
+        passing.put("last", n.to_be_bytes()).unwrap();
+        // Its steps flush, and a flush comes before a compaction.
+        db.flush().unwrap();
+    }
+    assert_eq!(put().unwrap_err().kind(), ErrorKind::WouldWait);
+    db.drop_keyspace("passing").unwrap();
+    put().unwrap();
 }
 
 #[test]
