@@ -45,6 +45,10 @@ pub(crate) struct EngineWorker(pub Weak<Engine>);
 impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
+        if engine.poisoned_by().is_some() || engine.read_only {
+            // No step does anything, whatever is due.
+            return None;
+        }
         let now_ns = engine.runtime.now_ns();
         if let Some(pause_ns) = engine.scheduler.pause_ns(now_ns) {
             return Some(pause_ns);
@@ -54,7 +58,7 @@ impl Worker for EngineWorker {
         let refill_ns = engine.reserve.is_out().then_some(REFILL_NS);
         let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
         // Where a step does not wait for the next job itself.
-        let is_at_work = !engine.runtime.waits_in_steps() && engine.poisoned_by().is_none();
+        let is_at_work = !engine.runtime.waits_in_steps();
         let job_ns = is_at_work.then(|| engine.scheduler.next_ns(now_ns)).flatten();
         let job_ns = job_ns.map(|(at_ns, _)| at_ns.saturating_sub(now_ns));
         let idle_ns = idle_begins_ns(&engine);
@@ -87,9 +91,8 @@ impl Worker for EngineWorker {
 
 /// How long to wait until the database is idle, after a step that found nothing to do.
 fn idle_begins_ns(engine: &Engine) -> Option<u64> {
-    let is_over = engine.poisoned_by().is_some() || engine.read_only || engine.is_closing();
     // A worker that is busy wakes the others when it is done.
-    if is_over || !engine.scheduler.is_idle() {
+    if engine.is_closing() || !engine.scheduler.is_idle() {
         return None;
     }
     engine.scheduler.idle.begins_in_ns(engine)
@@ -98,7 +101,7 @@ fn idle_begins_ns(engine: &Engine) -> Option<u64> {
 /// How long to wait until a look for expired values, after a step that found nothing to do.
 fn expiry_ns(engine: &Engine) -> Option<u64> {
     // A worker that is busy wakes the others when it is done.
-    if engine.poisoned_by().is_some() || engine.read_only || !engine.scheduler.is_idle() {
+    if !engine.scheduler.is_idle() {
         return None;
     }
     expiry::next_look_ns(engine, &engine.versions.lock())
