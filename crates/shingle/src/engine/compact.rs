@@ -4,7 +4,6 @@
 //! already, and moves tables without a rewrite. So where a filter decides, values have expired or
 //! flushes keep hidden versions, the nodes that were not rewritten are rewritten in place.
 
-use crate::engine::queue::Manual;
 use crate::engine::{Engine, requests, scheduler};
 use crate::keyspace::KeyspaceState;
 use base::{KeyRange, KeyspaceId, Result, RunId};
@@ -23,9 +22,9 @@ pub(crate) fn compact_range(
     engine.flush_all()?;
     let first_run = RunId(engine.next_numbers().1);
     let id = keyspace.id;
-    engine.scheduler.add_manual(Manual { keyspace: id, range: range.clone() });
+    let requested = engine.scheduler.request_manual(id, range.clone());
     engine.runtime.wake();
-    engine.wait_for(|| !engine.scheduler.has_manual())?;
+    engine.wait_for(|| requested.is_done())?;
     // Runs from this one on are the output of a compaction that began after the call.
     let is_left = |slice: &Slice| slice.run.id < first_run && slice.range.overlaps(&range);
     if keyspace.filter.is_some() || engine.settings.flush_keeps_hidden(keyspace) {

@@ -1,7 +1,6 @@
 //! Works with a full medium, while the reserve is released: applies deletions to free space, and
 //! fills the reserve again when enough space is free.
 
-use crate::engine::queue::Manual;
 use crate::engine::reserve::only_deletes;
 use crate::engine::trees::TreeState;
 use crate::engine::{Engine, requests};
@@ -78,7 +77,7 @@ impl Engine {
             self.runtime.wake();
         } else if self.reserve.applied.swap(sequence, Relaxed) != sequence {
             for &keyspace in self.versions.lock().keyspaces.keys() {
-                self.scheduler.add_manual(Manual { keyspace, range: KeyRange::all() });
+                self.scheduler.add_manual(keyspace, KeyRange::all());
             }
             self.runtime.wake();
         } else {

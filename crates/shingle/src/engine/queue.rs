@@ -1,4 +1,4 @@
-//! The queue of background work: jobs between their steps, ranges of manual compactions, and the
+//! The queue of background work: jobs between their steps, manual compactions, and the
 //! last failure.
 
 use super::compaction::CompactionPart;
@@ -25,11 +25,33 @@ impl Job {
     }
 }
 
-/// A manual compaction of a key range.
+/// A manual compaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Manual {
+    /// Its number, from 1.
+    pub number: u64,
     pub keyspace: KeyspaceId,
     pub range: KeyRange,
+}
+
+/// A manual compaction that a caller waits for. It ends with the call: background work must not go
+/// on with what has failed, or with what no one waits for.
+pub(crate) struct Requested<'a> {
+    scheduler: &'a Scheduler,
+    number: u64,
+}
+
+impl Requested<'_> {
+    /// Nothing is left to do.
+    pub(crate) fn is_done(&self) -> bool {
+        !self.scheduler.lock().manual.iter().any(|manual| manual.number == self.number)
+    }
+}
+
+impl Drop for Requested<'_> {
+    fn drop(&mut self) {
+        self.scheduler.remove_manual(self.number);
+    }
 }
 
 /// A job that waits for a worker.
@@ -58,6 +80,8 @@ pub(crate) struct Queue {
     /// The keyspace whose values GC is working on.
     pub collecting: Option<KeyspaceId>,
     pub manual: Vec<Manual>,
+    /// Manual compactions that were added so far.
+    manuals: u64,
     pub failures: u32,
     pub last_failure: Option<Failure>,
     /// Where a step does not wait for time itself: no step before this, after a failure.
@@ -162,13 +186,23 @@ impl Scheduler {
         self.is_turn_of_moves.swap(false, Relaxed)
     }
 
-    pub(crate) fn add_manual(&self, manual: Manual) {
-        self.lock().manual.push(manual);
+    /// Adds a manual compaction, for as long as the result lives.
+    pub(crate) fn request_manual(&self, keyspace: KeyspaceId, range: KeyRange) -> Requested<'_> {
+        Requested { scheduler: self, number: self.add_manual(keyspace, range) }
     }
 
-    /// A manual compaction is waiting.
-    pub(crate) fn has_manual(&self) -> bool {
-        !self.lock().manual.is_empty()
+    /// Adds a manual compaction that no caller waits for. Returns its number.
+    pub(crate) fn add_manual(&self, keyspace: KeyspaceId, range: KeyRange) -> u64 {
+        let mut queue = self.lock();
+        queue.manuals += 1;
+        let number = queue.manuals;
+        queue.manual.push(Manual { number, keyspace, range });
+        number
+    }
+
+    /// Removes the manual compaction of this number, if it is there.
+    pub(crate) fn remove_manual(&self, number: u64) {
+        self.lock().manual.retain(|manual| manual.number != number);
     }
 
     /// A manual compaction of `keyspace` is waiting.

@@ -439,24 +439,24 @@ fn pick(
 }
 
 fn pick_manual(engine: &Engine, trees: &Trees, oldest: u64) -> Option<(KeyspaceId, Plan)> {
-    let wanted = engine.scheduler.lock().manual.clone();
-    let mut wanted: Vec<(usize, &Manual)> = wanted.iter().enumerate().collect();
-    let is_awaited = |id| trees.keyspaces.get(id).is_some_and(|t| t.keyspace.values.is_awaited());
-    wanted.sort_by_key(|(_, manual)| !is_awaited(&manual.keyspace));
-    for (index, manual) in wanted {
-        let plan = trees.keyspaces.get(&manual.keyspace).and_then(|tree| {
+    let mut manuals = engine.scheduler.lock().manual.clone();
+    let is_awaited = |id: &KeyspaceId| {
+        trees.keyspaces.get(id).is_some_and(|tree| tree.keyspace.values.is_awaited())
+    };
+    manuals.sort_by_key(|manual| !is_awaited(&manual.keyspace));
+    for Manual { number, keyspace, range } in manuals {
+        let tree = trees.keyspaces.get(&keyspace);
+        let plan = tree.and_then(|tree| {
             let view = tree.picker_view(&tree.keyspace.limits, oldest);
-            let plan = tree.keyspace.policy.pick_manual(&view, &manual.range, None)?;
+            let plan = tree.keyspace.policy.pick_manual(&view, &range, None)?;
             (!tree.busy.conflicts(&tree.version, &plan)).then_some(plan)
         });
         if let Some(plan) = plan {
-            return Some((manual.keyspace, plan));
+            return Some((keyspace, plan));
         }
-        let busy = trees.keyspaces.get(&manual.keyspace).is_some_and(|t| !t.busy.is_empty());
-        if !busy {
-            engine.scheduler.lock().manual.remove(index);
+        if tree.is_none_or(|tree| tree.busy.is_empty()) {
+            engine.scheduler.remove_manual(number);
             engine.progress.signal();
-            return None;
         }
     }
     None

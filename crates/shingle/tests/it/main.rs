@@ -37,6 +37,7 @@ mod limits;
 mod links;
 mod long_calls;
 mod maintenance;
+mod manual;
 mod medium;
 mod metamorphic;
 mod mirror;

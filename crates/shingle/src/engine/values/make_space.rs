@@ -13,7 +13,6 @@
 
 use crate::admission::StallReason;
 use crate::engine::Engine;
-use crate::engine::queue::Manual;
 use crate::engine::values::capacity::LackOfSpace;
 use crate::engine::{requests, scheduler};
 use crate::value_rules::SweptAt;
@@ -106,9 +105,9 @@ impl Engine {
     /// in one run already, and were kept for a snapshot.
     fn compact_index(self: &Arc<Self>, lack: &LackOfSpace, in_place: bool) -> Result<()> {
         let id = lack.keyspace.id;
-        self.scheduler.add_manual(Manual { keyspace: id, range: KeyRange::all() });
+        let requested = self.scheduler.request_manual(id, KeyRange::all());
         self.runtime.wake();
-        self.wait_for(|| !self.scheduler.has_manual_of(id))?;
+        self.wait_for(|| requested.is_done())?;
         if !in_place {
             return Ok(());
         }
