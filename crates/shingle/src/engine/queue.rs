@@ -6,10 +6,12 @@ use super::flush::FlushJob;
 use super::idle::Idle;
 use super::values::gc::GcJob;
 use base::env::Event;
-use base::{Error, KeyRange, KeyspaceId};
+use base::{Error, KeyspaceId};
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use tree::policy::Wanted;
 
 /// A job of background work, between two steps.
 pub(crate) enum Job {
@@ -31,7 +33,7 @@ pub(crate) struct Manual {
     /// Its number, from 1.
     pub number: u64,
     pub keyspace: KeyspaceId,
-    pub range: KeyRange,
+    pub wanted: Wanted,
 }
 
 /// A manual compaction that a caller waits for. It ends with the call: background work must not go
@@ -79,6 +81,8 @@ pub(crate) struct Queue {
     pub running: usize,
     /// The keyspace whose values GC is working on.
     pub collecting: Option<KeyspaceId>,
+    /// The number of GCs that began, by keyspace.
+    collections: BTreeMap<KeyspaceId, u64>,
     pub manual: Vec<Manual>,
     /// Manual compactions that were added so far.
     manuals: u64,
@@ -187,16 +191,16 @@ impl Scheduler {
     }
 
     /// Adds a manual compaction, for as long as the result lives.
-    pub(crate) fn request_manual(&self, keyspace: KeyspaceId, range: KeyRange) -> Requested<'_> {
-        Requested { scheduler: self, number: self.add_manual(keyspace, range) }
+    pub(crate) fn request_manual(&self, keyspace: KeyspaceId, wanted: Wanted) -> Requested<'_> {
+        Requested { scheduler: self, number: self.add_manual(keyspace, wanted) }
     }
 
     /// Adds a manual compaction that no caller waits for. Returns its number.
-    pub(crate) fn add_manual(&self, keyspace: KeyspaceId, range: KeyRange) -> u64 {
+    pub(crate) fn add_manual(&self, keyspace: KeyspaceId, wanted: Wanted) -> u64 {
         let mut queue = self.lock();
         queue.manuals += 1;
         let number = queue.manuals;
-        queue.manual.push(Manual { number, keyspace, range });
+        queue.manual.push(Manual { number, keyspace, wanted });
         number
     }
 
@@ -303,7 +307,14 @@ impl Scheduler {
     /// GC of `keyspace` is in progress from this call on. The caller holds the trees, so that no
     /// other thread plans one.
     pub(crate) fn begin_collecting(&self, keyspace: KeyspaceId) {
-        self.lock().collecting = Some(keyspace);
+        let mut queue = self.lock();
+        queue.collecting = Some(keyspace);
+        *queue.collections.entry(keyspace).or_default() += 1;
+    }
+
+    /// The number of GCs of `keyspace` that began so far.
+    pub(crate) fn collections(&self, keyspace: KeyspaceId) -> u64 {
+        self.lock().collections.get(&keyspace).copied().unwrap_or(0)
     }
 
     pub(crate) fn end_collecting(&self) {

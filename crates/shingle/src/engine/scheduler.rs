@@ -25,6 +25,7 @@ use base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use tree::Plan;
+use tree::policy::{Busy, View, Wanted};
 
 /// After a failure, background work waits this long, doubled each time in a row...
 const RETRY_NS_MIN: u64 = 10_000_000;
@@ -444,22 +445,30 @@ fn pick_manual(engine: &Engine, trees: &Trees, oldest: u64) -> Option<(KeyspaceI
         trees.keyspaces.get(id).is_some_and(|tree| tree.keyspace.values.is_awaited())
     };
     manuals.sort_by_key(|manual| !is_awaited(&manual.keyspace));
-    for Manual { number, keyspace, range } in manuals {
+    for Manual { number, keyspace, wanted } in manuals {
         let tree = trees.keyspaces.get(&keyspace);
-        let plan = tree.and_then(|tree| {
-            let view = tree.picker_view(&tree.keyspace.limits, oldest);
-            let plan = tree.keyspace.policy.pick_manual(&view, &range, None)?;
-            (!tree.busy.conflicts(&tree.version, &plan)).then_some(plan)
-        });
-        if let Some(plan) = plan {
+        if let Some(plan) = tree.and_then(|tree| next_manual(tree, &tree.busy, &wanted, oldest)) {
             return Some((keyspace, plan));
         }
-        if tree.is_none_or(|tree| tree.busy.is_empty()) {
+        // What is left may wait for moves in progress, or be taken to another level by them. That
+        // there are some does not say that: while writes go on, the keyspace is always busy.
+        let is_left = |tree: &TreeState| {
+            let waits = || next_manual(tree, &Busy::default(), &wanted, oldest).is_some();
+            !tree.busy.is_empty() && (tree.busy.brings_down(&tree.version, &wanted) || waits())
+        };
+        if !tree.is_some_and(is_left) {
             engine.scheduler.remove_manual(number);
             engine.progress.signal();
         }
     }
     None
+}
+
+/// The next step of a manual compaction beside the moves in `busy`.
+fn next_manual(tree: &TreeState, busy: &Busy, wanted: &Wanted, oldest: u64) -> Option<Plan> {
+    let view = View { busy, ..tree.picker_view(&tree.keyspace.limits, oldest) };
+    let plan = tree.keyspace.policy.pick_manual(&view, wanted, None)?;
+    (!busy.conflicts(&tree.version, &plan)).then_some(plan)
 }
 
 fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
