@@ -46,6 +46,7 @@ pub(crate) mod requests;
 pub(crate) mod reserve;
 mod rewrite;
 pub(crate) mod scheduler;
+mod sleep;
 pub(crate) mod sync;
 mod traffic;
 pub(crate) mod trees;

@@ -127,7 +127,7 @@ fn step(engine: &Arc<Engine>) -> bool {
     let begun = engine.scheduler.begin_try();
     // At most one removal in a step: obsolete files do not pile up, and no burst delays other work.
     let cleaned = clean::step(engine);
-    let is_idle = engine.scheduler.idle.is_now(engine);
+    let is_idle = engine.scheduler.idle.begin_look(engine);
     engine.refill_reserve();
     engine.grow_reserve();
     let sealed = engine.sealed.count();
@@ -387,7 +387,9 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     let Some((id, plan)) = pick(engine, &mut trees, is_idle, None) else {
         drop(trees);
         if is_idle && engine.scheduler.is_idle() {
+            let no_commits = engine.commits.lock();
             engine.scheduler.idle.done(engine);
+            drop(no_commits);
             engine.memory.chunks().clear();
         }
         return Ok(false);

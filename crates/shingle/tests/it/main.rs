@@ -63,3 +63,4 @@ mod transactions;
 mod values;
 mod volume;
 mod watched;
+mod woken;
