@@ -101,6 +101,14 @@ impl Pace {
         }
     }
 
+    /// Why writes are stopped, if they are.
+    fn stop(self) -> Option<StallReason> {
+        match self {
+            Pace::Stop { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
     /// The change that `self` makes to `before`.
     fn change_from(self, before: Pace) -> Option<StallChange> {
         let ((condition, reason), (previous, last)) = (self.condition(), before.condition());
@@ -293,12 +301,12 @@ impl Admission {
         bytes: u64,
         deadline_ns: Option<u64>,
         runtime: &dyn Runtime,
-        go_on: impl Fn(bool) -> Result<()>,
+        go_on: impl Fn(Option<StallReason>) -> Result<()>,
     ) -> Result<bool> {
         loop {
             let seen = self.relieved.count();
             let now_ns = runtime.now_ns();
-            go_on(matches!(self.current(), Pace::Stop { .. }))?;
+            go_on(self.current().stop())?;
             let Some(wait) = self.forecast(bytes, now_ns) else { return Ok(true) };
             if deadline_ns.is_some_and(|deadline| deadline <= now_ns) {
                 return Ok(false);
@@ -310,8 +318,8 @@ impl Admission {
     }
 
     /// Lets a write of `bytes` through, after the wait that the pressure asks for. `go_on` says
-    /// whether waiting still makes sense (an error ends the wait); it is told whether writes are
-    /// stopped. With `wait` false, `WouldWait`
+    /// whether waiting still makes sense (an error ends the wait); it is told why writes are
+    /// stopped, if they are, and it is called without a lock. With `wait` false, `WouldWait`
     /// instead of waiting.
     #[inline]
     pub(crate) fn admit(
@@ -319,7 +327,7 @@ impl Admission {
         bytes: u64,
         wait: bool,
         runtime: &dyn Runtime,
-        go_on: impl Fn(bool) -> Result<()>,
+        go_on: impl Fn(Option<StallReason>) -> Result<()>,
     ) -> Result<()> {
         if !self.constrained.load(Relaxed) {
             return Ok(());
@@ -333,7 +341,7 @@ impl Admission {
         bytes: u64,
         wait: bool,
         runtime: &dyn Runtime,
-        go_on: impl Fn(bool) -> Result<()>,
+        go_on: impl Fn(Option<StallReason>) -> Result<()>,
     ) -> Result<()> {
         if !wait && let Some(forecast) = self.forecast(bytes, runtime.now_ns()) {
             let ms = forecast.estimate_ns as f64 / 1e6;
@@ -346,7 +354,7 @@ impl Admission {
             let seen = self.relieved.count();
             let now_ns = runtime.now_ns();
             let pace = self.current();
-            go_on(matches!(pace, Pace::Stop { .. }))?;
+            go_on(pace.stop())?;
             let (reason, deadline_ns) = match pace {
                 Pace::Free => return Ok(()),
                 Pace::Stop { reason } => (reason, None),
@@ -394,10 +402,10 @@ impl Admission {
         &self,
         runtime: &dyn Runtime,
         slot_ns: u64,
-        go_on: &impl Fn(bool) -> Result<()>,
+        go_on: &impl Fn(Option<StallReason>) -> Result<()>,
     ) -> Result<()> {
         while runtime.now_ns() < slot_ns {
-            go_on(false)?;
+            go_on(None)?;
             let seen = self.relieved.count();
             if self.current() == Pace::Free {
                 self.next_slot_ns.store(0, Relaxed);
@@ -579,7 +587,7 @@ mod tests {
     fn a_stopped_writer_sees_a_poisoned_database() {
         let admission = Admission::new(limits());
         admission.update(|p| p.sealed_bytes = 500, |_| {});
-        let refuse = |_: bool| Err(Error::new(ErrorKind::Closed, "closed"));
+        let refuse = |_| Err(Error::new(ErrorKind::Closed, "closed"));
         let error = admission.admit(1, true, &Threads::new(), refuse).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Closed);
     }

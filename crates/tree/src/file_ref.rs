@@ -8,7 +8,7 @@
 use base::{DatabaseId, FileId};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Files that no live version refers to any more. Shared by the file references of one database.
 ///
@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub struct ObsoleteFiles {
     files: Mutex<Vec<DeadFile>>,
+    /// There are such files; it changes under the lock.
+    has_some: AtomicBool,
 }
 
 /// A file that nothing refers to any more.
@@ -40,7 +42,14 @@ pub enum FileRefKind {
 impl ObsoleteFiles {
     /// Takes the files that died since the last call.
     pub fn drain(&self) -> Vec<DeadFile> {
-        std::mem::take(&mut *self.files.lock())
+        let mut files = self.files.lock();
+        self.has_some.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *files)
+    }
+
+    /// Files died since the last call of [`ObsoleteFiles::drain`]. Takes no lock.
+    pub fn has_some(&self) -> bool {
+        self.has_some.load(Ordering::Relaxed)
     }
 }
 
@@ -110,5 +119,6 @@ impl Drop for FileRef {
     fn drop(&mut self) {
         let mut files = self.obsolete_files.files.lock();
         files.push(DeadFile { kind: self.kind, id: self.id });
+        self.obsolete_files.has_some.store(true, Ordering::Relaxed);
     }
 }

@@ -7,7 +7,7 @@ use crate::read::cursor::{CursorOptions, InternalCursor};
 use crate::read::moment::Moment;
 use base::key::{KeyRange, SequenceNumber, successor};
 use base::{Error, Expiry, Result};
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Deref, RangeBounds};
 use std::sync::Arc;
 use table::Bytes;
 
@@ -85,6 +85,23 @@ impl Drop for Held {
     }
 }
 
+/// The engine, as the last thing that a cursor drops: files that its view alone held can go.
+struct LastDropped(Arc<Engine>);
+
+impl Deref for LastDropped {
+    type Target = Arc<Engine>;
+
+    fn deref(&self) -> &Arc<Engine> {
+        &self.0
+    }
+}
+
+impl Drop for LastDropped {
+    fn drop(&mut self) {
+        self.0.release_files();
+    }
+}
+
 /// A cursor tells the ledger of what it showed this many bytes at a time.
 const COUNTED_BYTES_MIN: u64 = 64 << 10;
 
@@ -128,12 +145,13 @@ pub struct Cursor {
     state: State,
     range: KeyRange,
     _held: Option<Arc<Held>>,
-    engine: Arc<Engine>,
     /// Bytes shown that the ledger does not know yet.
     shown_bytes: u64,
     keyspace: Arc<KeyspaceState>,
     moment: Moment,
     options: CursorOptions,
+    /// The last field, because fields are dropped in their order.
+    engine: LastDropped,
 }
 
 impl Cursor {
@@ -156,11 +174,11 @@ impl Cursor {
             state: begin(keyspace, &moment, cursor_options, &options.range),
             range: options.range,
             _held: held,
-            engine,
             shown_bytes: 0,
             keyspace: keyspace.clone(),
             moment,
             options: cursor_options,
+            engine: LastDropped(engine),
         }
     }
 
@@ -180,11 +198,11 @@ impl Cursor {
             state,
             range: self.range.clone(),
             _held: self._held.clone(),
-            engine: self.engine.clone(),
             shown_bytes: 0,
             keyspace: self.keyspace.clone(),
             moment: self.moment.clone(),
             options: self.options,
+            engine: LastDropped(self.engine.clone()),
         }
     }
 

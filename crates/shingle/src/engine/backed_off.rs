@@ -213,6 +213,13 @@ impl Trees {
         self.backed_off.retain(|one| keyspaces.contains_key(&one.keyspace));
     }
 
+    /// The error of a move of `keyspace` that waits for another try.
+    pub(crate) fn error_of_move(&self, keyspace: KeyspaceId) -> Option<Error> {
+        let is_move =
+            |one: &&BackedOff| one.keyspace == keyspace && matches!(one.hold, Some(Hold::Move(_)));
+        self.backed_off.iter().find(is_move).map(|one| one.error.clone())
+    }
+
     /// A move of `tree` waits for another try.
     pub(crate) fn has_backed_off(&self, tree: &TreeState) -> bool {
         self.backed_off.iter().any(|p| p.keyspace == tree.keyspace.id && p.hold.is_some())

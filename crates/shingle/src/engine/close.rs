@@ -1,5 +1,6 @@
 //! Closing, and the barriers that users can ask for: flush and wait until idle.
 
+use crate::admission::StallReason;
 use crate::engine::Engine;
 use crate::engine::scheduler;
 use crate::event::Event;
@@ -167,18 +168,22 @@ impl Engine {
         self.versions.vouch_for_manifest()
     }
 
-    /// For one write: checks that it may go on waiting, given whether it is stopped. A stopped
-    /// write gets the error of the background work that it needs, because that work may fail for
-    /// long.
-    pub(crate) fn check_of_wait(&self) -> impl Fn(bool) -> Result<()> {
+    /// For one write: checks that it may go on waiting, given why it is stopped, if it is. A
+    /// stopped write gets the error of the background work that it needs, because that work may
+    /// fail for long.
+    pub(crate) fn check_of_wait(&self) -> impl Fn(Option<StallReason>) -> Result<()> {
         let before = OnceCell::new();
-        move |is_stopped| {
+        move |stop| {
             self.check_writable()?;
-            if !is_stopped {
-                return Ok(());
-            }
+            let Some(reason) = stop else { return Ok(()) };
             let before = before.get_or_init(|| self.scheduler.last_try());
-            self.scheduler.error_of_wait(*before).map_or(Ok(()), Err)
+            if let Some(error) = self.scheduler.error_of_wait(*before) {
+                return Err(error);
+            }
+            // A flush ends the other stops, whatever compactions do.
+            let needs_compaction = reason == StallReason::Level0;
+            let error = needs_compaction.then(|| scheduler::error_of_full_level0(self)).flatten();
+            error.map_or(Ok(()), Err)
         }
     }
 

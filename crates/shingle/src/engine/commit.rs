@@ -195,7 +195,7 @@ impl Commits {
             state.logged_sequence = last;
         }
         self.snapshots.publish(last);
-        self.note_changes();
+        self.note_commit();
         let position = state.position();
         self.memory.grow_active(state.active_bytes);
         // The batch is committed, so a lack of memory is no error of it: the memtable stays full,

@@ -10,6 +10,7 @@ use crate::engine::events::Events;
 use crate::engine::gate::{Gate, Inside};
 use crate::engine::memory::Memory;
 use crate::engine::reserve::Reserve;
+use crate::engine::sleep::Sleep;
 use crate::engine::traffic::Noted;
 use crate::engine::work_stats::WorkStats;
 use crate::event::Event;
@@ -34,6 +35,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use table::BlockCache;
+use tree::ObsoleteFiles;
 
 /// What the parts of one open database share.
 pub(crate) struct Context {
@@ -66,6 +68,10 @@ pub(crate) struct Context {
     pub changes: Option<ChangeLogs>,
     /// Space that is kept free for work that must go on.
     pub reserve: Reserve,
+    /// Whether workers sleep until they are woken.
+    pub sleep: Sleep,
+    /// Files that no version refers to any more.
+    pub obsolete_files: Arc<ObsoleteFiles>,
     /// Shut when closing begins.
     pub gate: Gate,
     pub opened_ns: u64,
@@ -94,6 +100,7 @@ pub(crate) struct Parts {
     pub keyspaces: BTreeMap<KeyspaceId, Arc<KeyspaceState>>,
     pub numbers: Numbers,
     pub changes: Option<ChangeLogs>,
+    pub obsolete_files: Arc<ObsoleteFiles>,
     pub read_only: bool,
     pub follows: bool,
 }
@@ -120,6 +127,8 @@ impl Context {
             noted: Noted::new(now_ns, parts.store.ledger().snapshot()),
             changes: parts.changes,
             reserve: Reserve::default(),
+            sleep: Sleep::default(),
+            obsolete_files: parts.obsolete_files,
             gate: Gate::default(),
             poison: OnceLock::new(),
             store: parts.store,
@@ -167,7 +176,25 @@ impl Context {
         if self.gate.is_inherited() {
             return;
         }
-        self.snapshots.release(sequence, || self.kept_views.release(sequence));
+        let mut has_ended = false;
+        self.snapshots.release(sequence, || {
+            self.kept_views.release(sequence);
+            has_ended = true;
+        });
+        if has_ended {
+            self.sleep.end_by_reader(sequence, self.snapshots.visible(), &*self.runtime);
+            self.release_files();
+        }
+    }
+
+    /// A reader ended that may have been the last to hold files.
+    pub(crate) fn release_files(&self) {
+        // No step removes them from a poisoned database, and a child has no workers.
+        let may_go =
+            || !self.read_only && !self.gate.is_inherited() && self.poisoned_by().is_none();
+        if self.obsolete_files.has_some() && may_go() {
+            self.runtime.wake();
+        }
     }
 
     #[inline]
@@ -340,6 +367,13 @@ impl Context {
     /// Work that must go on is out of space. `true`: the caller may try again, with the reserve.
     pub(crate) fn release_reserve(&self) -> bool {
         self.reserve.release(self.store.capacity(), &self.events)
+    }
+
+    /// A commit was made, under the commit lock.
+    #[inline]
+    pub(crate) fn note_commit(&self) {
+        self.sleep.end_by_commit(&*self.runtime);
+        self.note_changes();
     }
 
     /// Change feeds may find more, or will find no more.

@@ -1,16 +1,16 @@
 //! Works with a full medium, while the reserve is released: applies deletions to free space, and
 //! fills the reserve again when enough space is free.
 
-use crate::engine::queue::Manual;
 use crate::engine::reserve::only_deletes;
 use crate::engine::trees::TreeState;
 use crate::engine::{Engine, requests};
 use crate::event::Event;
-use base::{Error, ErrorKind, KeyRange, Result};
+use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use table::batch::WriteBatch;
 use tree::Input;
+use tree::policy::Wanted;
 
 /// The reserve has what the memtables hold, and at least this share of the bytes of all trees...
 const TREE_SHARE: u64 = 16;
@@ -77,8 +77,9 @@ impl Engine {
         if !self.commits.seal_all()?.is_empty() || !self.scheduler.is_idle() {
             self.runtime.wake();
         } else if self.reserve.applied.swap(sequence, Relaxed) != sequence {
+            let wanted = Wanted { written_through: sequence, ..Wanted::all() };
             for &keyspace in self.versions.lock().keyspaces.keys() {
-                self.scheduler.add_manual(Manual { keyspace, range: KeyRange::all() });
+                self.scheduler.add_manual(keyspace, wanted.clone());
             }
             self.runtime.wake();
         } else {

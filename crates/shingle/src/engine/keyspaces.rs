@@ -76,6 +76,8 @@ impl Engine {
         state.empty_view(&self.read);
         self.versions.collect_dead_files(&mut trees);
         trees.forget_backed_off();
+        // The edit did so while the keyspace was still there.
+        self.versions.update_pressure(&trees);
         self.commits.note_memtables(&self.commits.lock());
         self.memtables_changed();
         self.runtime.wake();

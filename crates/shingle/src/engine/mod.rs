@@ -47,6 +47,7 @@ pub(crate) mod reserve;
 mod rewrite;
 pub(crate) mod scheduler;
 mod seal;
+mod sleep;
 pub(crate) mod sync;
 mod traffic;
 pub(crate) mod trees;

@@ -298,6 +298,7 @@ pub(crate) fn assemble(
         keyspaces: states,
         numbers,
         changes,
+        obsolete_files: found.obsolete_files,
         read_only: on.read_only,
         follows: on.follows,
     };

@@ -1,4 +1,4 @@
-//! The queue of background work: jobs between their steps, ranges of manual compactions, and the
+//! The queue of background work: jobs between their steps, manual compactions, and the
 //! last failure.
 
 use super::compaction::CompactionPart;
@@ -6,10 +6,12 @@ use super::flush::FlushJob;
 use super::idle::Idle;
 use super::values::gc::GcJob;
 use base::env::Event;
-use base::{Error, KeyRange, KeyspaceId};
+use base::{Error, KeyspaceId};
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use tree::policy::Wanted;
 
 /// A job of background work, between two steps.
 pub(crate) enum Job {
@@ -25,11 +27,33 @@ impl Job {
     }
 }
 
-/// A manual compaction of a key range.
+/// A manual compaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Manual {
+    /// Its number, from 1.
+    pub number: u64,
     pub keyspace: KeyspaceId,
-    pub range: KeyRange,
+    pub wanted: Wanted,
+}
+
+/// A manual compaction that a caller waits for. It ends with the call: background work must not go
+/// on with what has failed, or with what no one waits for.
+pub(crate) struct Requested<'a> {
+    scheduler: &'a Scheduler,
+    number: u64,
+}
+
+impl Requested<'_> {
+    /// Nothing is left to do.
+    pub(crate) fn is_done(&self) -> bool {
+        !self.scheduler.lock().manual.iter().any(|manual| manual.number == self.number)
+    }
+}
+
+impl Drop for Requested<'_> {
+    fn drop(&mut self) {
+        self.scheduler.remove_manual(self.number);
+    }
 }
 
 /// A job that waits for a worker.
@@ -57,7 +81,11 @@ pub(crate) struct Queue {
     pub running: usize,
     /// The keyspace whose values GC is working on.
     pub collecting: Option<KeyspaceId>,
+    /// The number of GCs that began, by keyspace.
+    collections: BTreeMap<KeyspaceId, u64>,
     pub manual: Vec<Manual>,
+    /// Manual compactions that were added so far.
+    manuals: u64,
     pub failures: u32,
     pub last_failure: Option<Failure>,
     /// Where a step does not wait for time itself: no step before this, after a failure.
@@ -162,13 +190,23 @@ impl Scheduler {
         self.is_turn_of_moves.swap(false, Relaxed)
     }
 
-    pub(crate) fn add_manual(&self, manual: Manual) {
-        self.lock().manual.push(manual);
+    /// Adds a manual compaction, for as long as the result lives.
+    pub(crate) fn request_manual(&self, keyspace: KeyspaceId, wanted: Wanted) -> Requested<'_> {
+        Requested { scheduler: self, number: self.add_manual(keyspace, wanted) }
     }
 
-    /// A manual compaction is waiting.
-    pub(crate) fn has_manual(&self) -> bool {
-        !self.lock().manual.is_empty()
+    /// Adds a manual compaction that no caller waits for. Returns its number.
+    pub(crate) fn add_manual(&self, keyspace: KeyspaceId, wanted: Wanted) -> u64 {
+        let mut queue = self.lock();
+        queue.manuals += 1;
+        let number = queue.manuals;
+        queue.manual.push(Manual { number, keyspace, wanted });
+        number
+    }
+
+    /// Removes the manual compaction of this number, if it is there.
+    pub(crate) fn remove_manual(&self, number: u64) {
+        self.lock().manual.retain(|manual| manual.number != number);
     }
 
     /// A manual compaction of `keyspace` is waiting.
@@ -269,7 +307,14 @@ impl Scheduler {
     /// GC of `keyspace` is in progress from this call on. The caller holds the trees, so that no
     /// other thread plans one.
     pub(crate) fn begin_collecting(&self, keyspace: KeyspaceId) {
-        self.lock().collecting = Some(keyspace);
+        let mut queue = self.lock();
+        queue.collecting = Some(keyspace);
+        *queue.collections.entry(keyspace).or_default() += 1;
+    }
+
+    /// The number of GCs of `keyspace` that began so far.
+    pub(crate) fn collections(&self, keyspace: KeyspaceId) -> u64 {
+        self.lock().collections.get(&keyspace).copied().unwrap_or(0)
     }
 
     pub(crate) fn end_collecting(&self) {

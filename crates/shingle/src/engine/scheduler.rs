@@ -21,10 +21,11 @@ use crate::engine::Engine;
 use crate::engine::trees::{TreeState, Trees};
 use crate::event::Event;
 use base::env::Worker;
-use base::{Error, ErrorKind, KeyspaceId, Result};
+use base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use tree::Plan;
+use tree::policy::{Busy, View, Wanted};
 
 /// After a failure, background work waits this long, doubled each time in a row...
 const RETRY_NS_MIN: u64 = 10_000_000;
@@ -45,6 +46,10 @@ pub(crate) struct EngineWorker(pub Weak<Engine>);
 impl Worker for EngineWorker {
     fn next_ns(&self) -> Option<u64> {
         let engine = self.0.upgrade()?;
+        if engine.poisoned_by().is_some() || engine.read_only {
+            // No step does anything, whatever is due.
+            return None;
+        }
         let now_ns = engine.runtime.now_ns();
         if let Some(pause_ns) = engine.scheduler.pause_ns(now_ns) {
             return Some(pause_ns);
@@ -54,7 +59,7 @@ impl Worker for EngineWorker {
         let refill_ns = engine.reserve.is_out().then_some(REFILL_NS);
         let retry_ns = engine.versions.next_retry_ns().map(|at_ns| at_ns.saturating_sub(now_ns));
         // Where a step does not wait for the next job itself.
-        let is_at_work = !engine.runtime.waits_in_steps() && engine.poisoned_by().is_none();
+        let is_at_work = !engine.runtime.waits_in_steps();
         let job_ns = is_at_work.then(|| engine.scheduler.next_ns(now_ns)).flatten();
         let job_ns = job_ns.map(|(at_ns, _)| at_ns.saturating_sub(now_ns));
         let idle_ns = idle_begins_ns(&engine);
@@ -87,9 +92,8 @@ impl Worker for EngineWorker {
 
 /// How long to wait until the database is idle, after a step that found nothing to do.
 fn idle_begins_ns(engine: &Engine) -> Option<u64> {
-    let is_over = engine.poisoned_by().is_some() || engine.read_only || engine.is_closing();
     // A worker that is busy wakes the others when it is done.
-    if is_over || !engine.scheduler.is_idle() {
+    if engine.is_closing() || !engine.scheduler.is_idle() {
         return None;
     }
     engine.scheduler.idle.begins_in_ns(engine)
@@ -98,7 +102,7 @@ fn idle_begins_ns(engine: &Engine) -> Option<u64> {
 /// How long to wait until a look for expired values, after a step that found nothing to do.
 fn expiry_ns(engine: &Engine) -> Option<u64> {
     // A worker that is busy wakes the others when it is done.
-    if engine.poisoned_by().is_some() || engine.read_only || !engine.scheduler.is_idle() {
+    if !engine.scheduler.is_idle() {
         return None;
     }
     expiry::next_look_ns(engine, &engine.versions.lock())
@@ -123,7 +127,7 @@ fn step(engine: &Arc<Engine>) -> bool {
     let begun = engine.scheduler.begin_try();
     // At most one removal in a step: obsolete files do not pile up, and no burst delays other work.
     let cleaned = clean::step(engine);
-    let is_idle = engine.scheduler.idle.is_now(engine);
+    let is_idle = engine.scheduler.idle.begin_look(engine);
     engine.refill_reserve();
     engine.grow_reserve();
     let sealed = engine.sealed.count();
@@ -178,7 +182,7 @@ fn begin_move(engine: &Arc<Engine>, begun: Try, is_idle: bool) -> bool {
     match plan_move(engine, is_idle) {
         Ok(is_begun) => is_begun,
         Err(error) if backed_off::is_own_failure(&error) => {
-            engine.events.add(Event::CompactionBackedOff { error });
+            told_backed_off(engine, error);
             // Another one may be due.
             true
         }
@@ -314,6 +318,36 @@ fn is_move_due(engine: &Engine, trees: &mut Trees, only: Option<KeyspaceId>) -> 
         && (!engine.scheduler.idle.is_now(engine) || pick(engine, trees, true, only).is_some())
 }
 
+/// The error for writers that are stopped by level 0: what a compaction of a keyspace failed with
+/// whose level 0 is full, and gets no smaller before that compaction is tried again.
+pub(crate) fn error_of_full_level0(engine: &Engine) -> Option<Error> {
+    let mut trees = engine.versions.lock();
+    trees.end_pauses(engine.runtime.now_ns());
+    let is_full = |tree: &&TreeState| {
+        let view = tree.picker_view(&tree.keyspace.limits, SequenceNumber::MAX);
+        let runs = tree.keyspace.policy.debt(&view).level0_runs;
+        runs >= engine.settings.admission.level0_runs_hard && tree.busy.is_empty()
+    };
+    let full = trees.keyspaces.values().filter(is_full).map(|tree| tree.keyspace.id);
+    let full: Vec<KeyspaceId> = full.collect();
+    let stuck = full.into_iter().filter(|&id| !is_move_due(engine, &mut trees, Some(id)));
+    let stuck: Vec<KeyspaceId> = stuck.collect();
+    stuck.into_iter().find_map(|id| trees.error_of_move(id))
+}
+
+/// A compaction is backed off with `error`. Writers that wait for it learn that.
+fn told_backed_off(engine: &Engine, error: Error) {
+    engine.events.add(Event::CompactionBackedOff { error });
+    engine.admission.release();
+}
+
+/// A job is done. It may have been the last one that stopped writers could wait for.
+fn release_for_errors(engine: &Engine) {
+    if engine.versions.backed_off_error(None).is_some() {
+        engine.admission.release();
+    }
+}
+
 fn plan_flush(engine: &Arc<Engine>, is_idle: bool) {
     let trees = engine.versions.lock();
     let Some(job) = flush::begin(engine, &trees, is_idle) else { return };
@@ -353,7 +387,9 @@ fn plan_move(engine: &Arc<Engine>, is_idle: bool) -> Result<bool> {
     let Some((id, plan)) = pick(engine, &mut trees, is_idle, None) else {
         drop(trees);
         if is_idle && engine.scheduler.is_idle() {
+            let no_commits = engine.commits.lock();
             engine.scheduler.idle.done(engine);
+            drop(no_commits);
             engine.memory.chunks().clear();
         }
         return Ok(false);
@@ -406,27 +442,35 @@ fn pick(
 }
 
 fn pick_manual(engine: &Engine, trees: &Trees, oldest: u64) -> Option<(KeyspaceId, Plan)> {
-    let wanted = engine.scheduler.lock().manual.clone();
-    let mut wanted: Vec<(usize, &Manual)> = wanted.iter().enumerate().collect();
-    let is_awaited = |id| trees.keyspaces.get(id).is_some_and(|t| t.keyspace.values.is_awaited());
-    wanted.sort_by_key(|(_, manual)| !is_awaited(&manual.keyspace));
-    for (index, manual) in wanted {
-        let plan = trees.keyspaces.get(&manual.keyspace).and_then(|tree| {
-            let view = tree.picker_view(&tree.keyspace.limits, oldest);
-            let plan = tree.keyspace.policy.pick_manual(&view, &manual.range, None)?;
-            (!tree.busy.conflicts(&tree.version, &plan)).then_some(plan)
-        });
-        if let Some(plan) = plan {
-            return Some((manual.keyspace, plan));
+    let mut manuals = engine.scheduler.lock().manual.clone();
+    let is_awaited = |id: &KeyspaceId| {
+        trees.keyspaces.get(id).is_some_and(|tree| tree.keyspace.values.is_awaited())
+    };
+    manuals.sort_by_key(|manual| !is_awaited(&manual.keyspace));
+    for Manual { number, keyspace, wanted } in manuals {
+        let tree = trees.keyspaces.get(&keyspace);
+        if let Some(plan) = tree.and_then(|tree| next_manual(tree, &tree.busy, &wanted, oldest)) {
+            return Some((keyspace, plan));
         }
-        let busy = trees.keyspaces.get(&manual.keyspace).is_some_and(|t| !t.busy.is_empty());
-        if !busy {
-            engine.scheduler.lock().manual.remove(index);
+        // What is left may wait for moves in progress, or be taken to another level by them. That
+        // there are some does not say that: while writes go on, the keyspace is always busy.
+        let is_left = |tree: &TreeState| {
+            let waits = || next_manual(tree, &Busy::default(), &wanted, oldest).is_some();
+            !tree.busy.is_empty() && (tree.busy.brings_down(&tree.version, &wanted) || waits())
+        };
+        if !tree.is_some_and(is_left) {
+            engine.scheduler.remove_manual(number);
             engine.progress.signal();
-            return None;
         }
     }
     None
+}
+
+/// The next step of a manual compaction beside the moves in `busy`.
+fn next_manual(tree: &TreeState, busy: &Busy, wanted: &Wanted, oldest: u64) -> Option<Plan> {
+    let view = View { busy, ..tree.picker_view(&tree.keyspace.limits, oldest) };
+    let plan = tree.keyspace.policy.pick_manual(&view, wanted, None)?;
+    (!busy.conflicts(&tree.version, &plan)).then_some(plan)
 }
 
 fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
@@ -462,9 +506,9 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             }
             let mut queue = engine.scheduler.lock();
             queue.collecting = queue.collecting.filter(|_| !is_gc);
-            queue.failures = 0;
-            queue.last_failure = None;
+            (queue.failures, queue.last_failure) = (0, None);
             drop(queue);
+            release_for_errors(engine);
         }
         Err(error) => {
             queue.running += 1;
@@ -492,7 +536,7 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             };
             engine.scheduler.lock().running -= 1;
             if is_backed_off {
-                engine.events.add(Event::CompactionBackedOff { error });
+                told_backed_off(engine, error);
             } else {
                 failed(engine, begun, error);
             }

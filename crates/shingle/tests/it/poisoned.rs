@@ -8,7 +8,7 @@ use base::random::Random;
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileKind, Notes};
-use shingle::{Db, Durability, Error, ErrorKind, WriteOptions};
+use shingle::{Db, Durability, Error, ErrorKind, Options, WriteOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -133,4 +133,31 @@ fn no_file_is_cut_that_an_edit_of_unknown_outcome_may_vouch_for() {
     println!("{poisoned:?}");
     let is_one = std::env::var("SHINGLE_TEST_SEED").is_ok();
     assert!(is_one || poisoned.values().all(|&count| count > 3), "{poisoned:?}");
+}
+
+/// Regression: workers of a poisoned database with a failed compaction looked for work without a
+/// pause, for ever.
+#[test]
+fn a_poisoned_database_lets_its_workers_sleep() {
+    let (script, plan) = (Arc::<Script>::default(), Arc::new(FaultPlan::default()));
+    let store = FaultyStore::new(Arc::new(MemStore::new(Arc::default())), plan.clone());
+    let db = Options::new().open_in(Arc::new(store), script.clone()).unwrap();
+    let at = |operation, kind| Filter { operation: Some(operation), kind: Some(kind) };
+    for value in ["1", "2"] {
+        db.put("key", value).unwrap();
+        db.flush().unwrap();
+    }
+    let filter = at(Operation::Create, FileKind::Table);
+    plan.add(Fault { filter, after: 0, is_sticky: true, effect: Effect::Io });
+    assert_eq!(db.compact().unwrap_err().kind(), ErrorKind::Io);
+    plan.clear();
+    assert_eq!(db.stats().backed_off.len(), 1);
+    assert!(script.sleeps_ns().is_some(), "it will be tried again");
+    let filter = at(Operation::Append, FileKind::Wal);
+    plan.add(Fault { filter, after: 0, is_sticky: false, effect: Effect::Io });
+    db.put("key", "3").unwrap_err();
+    assert_eq!(db.put("key", "4").unwrap_err().kind(), ErrorKind::Poisoned);
+    script.pass(1_000_000_000);
+    assert!(!script.step());
+    assert_eq!(script.sleeps_ns(), None);
 }

@@ -7,8 +7,10 @@ use base::{Cause, FileId};
 use media::faulty::{Effect, Fault, FaultPlan, FaultyStore, Filter, Operation};
 use media::mem::{MemStore, Personality};
 use media::{FileHint, FileKind, FileName, FileStore};
-use shingle::{Db, ErrorKind, KeyspaceOptions, Options, Preset, runtime::Stepped};
+use shingle::runtime::{Stepped, Threads};
+use shingle::{Db, ErrorKind, KeyspaceOptions, Options, Preset, WriteOptions};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Background steps run only while a caller waits, so that tests choose when.
 fn open(store: Arc<dyn FileStore>) -> shingle::Result<Db> {
@@ -130,6 +132,75 @@ fn a_stopped_writer_learns_why_flushes_fail() {
     db.flush().unwrap();
     put(refused).unwrap();
     assert_eq!(db.iter().map(Result::unwrap).count() as u64, refused + 1);
+}
+
+/// Opens with LevelDB's preset, whose level 0 stops writers.
+fn open_as_leveldb(store: Arc<dyn FileStore>, runtime: Arc<dyn Runtime>) -> shingle::Result<Db> {
+    let options = Options::new().preset(Preset::LevelDb).cache_bytes(0).expert(|e| {
+        e.memtable_bytes = Some(4096);
+        e.scheme.table_bytes_max = Some(2048);
+        e.scheme.flush_level_max = Some(0);
+    });
+    options.write_buffer_bytes(16 << 10).open_in(store, runtime)
+}
+
+/// Regression: a compaction that failed by itself was backed off without a word to the writers that
+/// waited for it. They waited for ever, in every keyspace.
+#[test]
+fn a_writer_stopped_by_level_0_learns_why_its_compaction_fails() {
+    let plan = Arc::new(FaultPlan::default());
+    let inner = Arc::new(MemStore::new(Arc::default()));
+    let store = Arc::new(FaultyStore::new(inner, plan.clone()));
+    let db = open_as_leveldb(store, Arc::new(Threads::new())).unwrap();
+    let put = |db: &Db, n: u64| db.put((n * 7919 % 1000).to_be_bytes(), [n as u8; 100]);
+    (0..2000).for_each(|n| put(&db, n).unwrap());
+    db.compact().unwrap();
+    let files = db.files();
+    let bad = files.iter().find(|file| file.level == 1).unwrap().name.clone();
+    plan.make_unreadable(FileName::parse(&bad).unwrap());
+
+    // A writer that waits for ever must not stop the test.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let refused = (0..100_000).find_map(|n| put(&db, n).err());
+        let _ = tell.send((refused, db));
+    });
+    let (refused, db) = told.recv_timeout(Duration::from_secs(60)).expect("the writer waits");
+    let error = refused.unwrap();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(error.file(), Some(bad.as_str()), "{error}");
+    let other = db.create_keyspace("other", KeyspaceOptions::default()).unwrap();
+    assert_eq!(other.put("a", "b").unwrap_err().file(), Some(bad.as_str()));
+    // It goes on once the next try of the compaction succeeds.
+    plan.clear();
+    let begin = Instant::now();
+    while other.put("a", "b").is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "writers stay stopped");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Regression: writers of all keyspaces waited for the level 0 of one that was dropped.
+#[test]
+fn a_dropped_keyspace_stops_no_writer() {
+    let runtime = Arc::new(Stepped::new(1, u64::MAX));
+    let store = Arc::new(MemStore::new(Arc::default()));
+    let db = open_as_leveldb(store, runtime).unwrap();
+    let passing = db.create_keyspace("passing", KeyspaceOptions::default()).unwrap();
+    let at_once = WriteOptions { wait: false, ..WriteOptions::default() };
+    let put = || db.put_with("a", "b", &at_once);
+    for n in 0..100u64 {
+        if db.would_wait(10).is_some() {
+            break;
+        }
+        passing.put("first", n.to_be_bytes()).unwrap();
+        passing.put("last", n.to_be_bytes()).unwrap();
+        // Its steps flush, and a flush comes before a compaction.
+        db.flush().unwrap();
+    }
+    assert_eq!(put().unwrap_err().kind(), ErrorKind::WouldWait);
+    db.drop_keyspace("passing").unwrap();
+    put().unwrap();
 }
 
 #[test]

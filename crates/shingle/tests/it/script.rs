@@ -39,6 +39,16 @@ impl Script {
         did
     }
 
+    /// How long a worker that found nothing to do would sleep; `None`: until it is woken.
+    pub fn sleeps_ns(&self) -> Option<u64> {
+        self.worker.lock().clone()?.next_ns()
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, ns: u64) {
+        self.now_ns.fetch_add(ns, SeqCst);
+    }
+
     /// Runs `act`, with a second worker available, when the next step wakes a worker.
     pub fn at_wake(&self, act: Act) {
         *self.at_wake.lock() = Some(act);

@@ -10,7 +10,7 @@ use crate::invariant::Shape;
 use crate::moves;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{
-    Debt, Descriptor, FlushCut, Limits, Policy, View, adaptive, leveled, registry,
+    Debt, Descriptor, FlushCut, Limits, Policy, View, Wanted, adaptive, leveled, registry,
 };
 use crate::run_table::RunTable;
 use crate::simulate::{Entry, Store, Work};
@@ -43,7 +43,7 @@ impl Policy for Nobody {
     fn debt(&self, _: &View<'_>) -> Debt {
         Debt::default()
     }
-    fn pick_manual(&self, _: &View<'_>, _: &KeyRange, _: Option<u8>) -> Option<Plan> {
+    fn pick_manual(&self, _: &View<'_>, _: &Wanted, _: Option<u8>) -> Option<Plan> {
         None
     }
 }

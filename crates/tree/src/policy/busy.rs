@@ -10,6 +10,7 @@
 //! - they take overlapping runs of level 0, unless one's are all newer than the other's, and the
 //!   newer ones stay in level 0.
 
+use super::wanted::Wanted;
 use crate::plan::{Input, Move, Plan};
 use crate::version::{NodeId, Version, hull};
 use base::{KeyRange, RunId};
@@ -194,6 +195,29 @@ impl Busy {
     /// A move takes this node (below level 0).
     pub fn node(&self, level: u8, node: NodeId) -> bool {
         level > 0 && self.nodes.contains(&(level, node))
+    }
+
+    /// A move in progress brings some of what is `wanted` to a deeper level. A manual compaction
+    /// that waited for all moves that take it would wait for merges of what is written meanwhile.
+    pub fn brings_down(&self, version: &Version, wanted: &Wanted) -> bool {
+        let mut works = self.works.values().filter(|work| !work.is_backed_off);
+        works.any(|work| {
+            let mut uppers = work.inputs.iter().filter(|input| input.level < work.to_level());
+            uppers.any(|input| {
+                let node = version.node(input.level, input.node);
+                node.is_some_and(|node| input.taken(node).any(|slice| wanted.is_in(slice)))
+            })
+        })
+    }
+
+    /// A move in progress takes one of these slices; backed-off moves do not count.
+    pub fn works_on(&self, input: &Input) -> bool {
+        let shares = |other: &Input| {
+            let takes = |slice| other.slices.contains(slice);
+            (other.level, other.node) == (input.level, input.node) && input.slices.iter().any(takes)
+        };
+        let mut works = self.works.values().filter(|work| !work.is_backed_off);
+        works.any(|work| work.inputs.iter().any(shares))
     }
 
     /// A move takes this run of level 0.

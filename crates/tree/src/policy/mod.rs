@@ -24,12 +24,14 @@ mod stack;
 #[cfg(test)]
 mod tests;
 pub mod tiered;
+mod wanted;
 mod why;
 
 pub use busy::{Busy, WorkId};
 pub use deletions::{Unflushed, are_worth_flush, next_move};
 pub use limits::{LIMIT_FIELDS, LimitField, Limits, MISSES_MIN, Parameters, SEEK_BYTES};
 pub use registry::{by_name, registry};
+pub use wanted::Wanted;
 
 use crate::invariant::Shape;
 use crate::plan::{Input, Plan};
@@ -224,9 +226,9 @@ pub trait Policy: Send + Sync {
         false
     }
 
-    /// A step of a manual compaction: brings what lies in `range` on the levels above `to_level`
-    /// (none: the last level that holds anything) down to it. Call again until there is none.
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan>;
+    /// A step of a manual compaction: brings what is `wanted` of the levels above `to_level` (none:
+    /// the last level that holds anything) down to it. Call again until there is none.
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan>;
 }
 
 /// What there is to know about a policy before using it.

@@ -4,7 +4,7 @@ use super::leveled;
 use super::levels::last_level;
 use super::why::Why;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
-use crate::policy::{Limits, View};
+use crate::policy::{Limits, View, Wanted};
 use crate::version::{Level, Node, hull};
 use base::KeyRange;
 use std::ops::Range;
@@ -176,10 +176,10 @@ pub(super) fn in_turn<'a>(view: &View<'a>, level: u8) -> impl Iterator<Item = &'
     from.iter().chain(before)
 }
 
-/// A step of a manual compaction: brings `range` down to one level, removes nodes there that have
-/// no slices, and merges what is left of stacks.
-pub(super) fn manual(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-    let version = view.version;
+/// A step of a manual compaction: brings what is `wanted` down to one level, removes nodes there
+/// that have no slices, and merges what is left of stacks.
+pub(super) fn manual(view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+    let (version, range) = (view.version, &wanted.range);
     let why = Why { reason: Reason::Manual, score: 1.0 };
     let is_free = |plan: &Plan| view.allows(plan);
     let deepest = version.levels.iter().rposition(Level::has_slices)? as u8;
@@ -193,8 +193,9 @@ pub(super) fn manual(view: &View<'_>, range: &KeyRange, to_level: Option<u8>) ->
         let plan = why.plan(Move::Drop { inputs: vec![Input::whole(level, node)] }, 0);
         return Some(plan).filter(is_free);
     }
-    let down = leveled::manual(view, range, to_level);
-    let is_high = |(level, node): &(u8, &Arc<Node>)| *level == bottom && node.slices.len() > 1;
+    let down = leveled::manual(view, wanted, to_level);
+    let old_slices = |node: &Node| node.slices.iter().filter(|slice| wanted.is_old(slice)).count();
+    let is_high = |(level, node): &(u8, &Arc<Node>)| *level == bottom && old_slices(node) > 1;
     down.or_else(|| {
         let due = nodes().filter(is_high);
         due.map(|(level, node)| merge(view, level, node, level, why)).find(is_free)

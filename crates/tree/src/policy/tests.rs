@@ -4,9 +4,9 @@ use crate::invariant;
 use crate::moves;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::leveled::LevelDb;
-use crate::policy::{Descriptor, Policy, by_name, registry};
+use crate::policy::{Descriptor, Policy, Wanted, by_name, registry};
 use crate::simulate::{Entry, Store};
-use crate::version::LEVEL0_NODE;
+use crate::version::{LEVEL0_NODE, Level, Slice};
 use base::KeyRange;
 use base::random::Random;
 use std::collections::BTreeMap;
@@ -100,7 +100,8 @@ fn no_scheme_merges_across_a_manual_compaction_of_level_0() {
         let runs = [40..60, 0..2, 90..92, 5..7, 80..82, 50..70];
         let mut store = flushed(scheme, &runs);
         let keys = KeyRange::closed(&50u32.to_be_bytes(), &55u32.to_be_bytes());
-        let Some(plan) = LevelDb.pick_manual(&store.view(), &keys, None) else {
+        let wanted = Wanted { range: keys, ..Wanted::all() };
+        let Some(plan) = LevelDb.pick_manual(&store.view(), &wanted, None) else {
             panic!("{}: nothing to compact", scheme.name);
         };
         store.begin(plan);
@@ -232,13 +233,40 @@ fn manual_compaction_ends_with_everything_on_one_level() {
             store.step().unwrap();
         }
         let mut steps = 0;
-        while let Some(plan) = store.policy().pick_manual(&store.view(), &KeyRange::all(), None) {
+        while let Some(plan) = store.policy().pick_manual(&store.view(), &Wanted::all(), None) {
             let work = store.begin(plan);
             store.finish(work).unwrap();
             steps += 1;
             assert!(steps < 2_000, "{}", scheme.name);
         }
         let used = store.version.levels.iter().filter(|level| level.bytes() > 0).count();
+        assert_eq!(used, 1, "{}", scheme.name);
+    }
+}
+
+/// Each flush gave a manual compaction more to do: it had no end while writes went on.
+#[test]
+fn manual_compaction_ends_while_writes_go_on() {
+    for scheme in registry() {
+        let mut random = Random::new(19);
+        let mut sequence = 0;
+        let mut store = store(scheme);
+        for _ in 0..100 {
+            flush(&mut store, &mut random, &mut sequence);
+            store.step().unwrap();
+        }
+        let wanted = Wanted { written_through: sequence, ..Wanted::all() };
+        let mut steps = 0;
+        while let Some(plan) = store.policy().pick_manual(&store.view(), &wanted, None) {
+            let work = store.begin(plan);
+            store.finish(work).unwrap();
+            flush(&mut store, &mut random, &mut sequence);
+            steps += 1;
+            assert!(steps < 300, "{}", scheme.name);
+        }
+        let is_old = |slice: &Slice| slice.run.sequence_min <= wanted.written_through;
+        let has_old = |level: &&Level| level.nodes.iter().flat_map(|node| &node.slices).any(is_old);
+        let used = store.version.levels.iter().filter(has_old).count();
         assert_eq!(used, 1, "{}", scheme.name);
     }
 }

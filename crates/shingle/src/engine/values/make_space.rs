@@ -13,13 +13,13 @@
 
 use crate::admission::StallReason;
 use crate::engine::Engine;
-use crate::engine::queue::Manual;
 use crate::engine::values::capacity::LackOfSpace;
 use crate::engine::{requests, scheduler};
 use crate::value_rules::SweptAt;
-use base::{Error, ErrorKind, KeyRange, Result};
+use base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use tree::Input;
+use tree::policy::Wanted;
 
 impl Engine {
     /// Reclaims space for a write that lacks it; an error where none can be reclaimed. A caller
@@ -106,9 +106,11 @@ impl Engine {
     /// in one run already, and were kept for a snapshot.
     fn compact_index(self: &Arc<Self>, lack: &LackOfSpace, in_place: bool) -> Result<()> {
         let id = lack.keyspace.id;
-        self.scheduler.add_manual(Manual { keyspace: id, range: KeyRange::all() });
+        let written_through = self.snapshots.visible();
+        let wanted = Wanted { written_through, ..Wanted::all() };
+        let requested = self.scheduler.request_manual(id, wanted);
         self.runtime.wake();
-        self.wait_for(|| !self.scheduler.has_manual_of(id))?;
+        self.wait_for(|| requested.is_done())?;
         if !in_place {
             return Ok(());
         }

@@ -33,7 +33,9 @@ use super::stack::{self, keys};
 use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Cut, Input, Move, Plan, Reason};
-use crate::policy::{Debt, Descriptor, FlushCut, Limits, Observed, Policy, SUPERSEDED_MIN, View};
+use crate::policy::{
+    Debt, Descriptor, FlushCut, Limits, Observed, Policy, SUPERSEDED_MIN, View, Wanted,
+};
 use crate::version::{LEVEL0_NODE, Node};
 use base::KeyRange;
 use base::cause::LEVELS_MAX;
@@ -306,8 +308,8 @@ impl Policy for Adaptive {
         true
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        stack::manual(view, range, to_level)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        stack::manual(view, wanted, to_level)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Unflushed, are_worth_flush, next_move, pick};
 use crate::plan::{Move, Plan, Reason};
-use crate::policy::{Descriptor, View, leveled, registry};
+use crate::policy::{Descriptor, View, Wanted, leveled, registry};
 use crate::simulate::{Entry, Store, spread};
 use base::KeyRange;
 
@@ -54,7 +54,7 @@ impl Scene {
 
     /// Brings everything to one level.
     fn compact(&mut self) {
-        let all = KeyRange::all();
+        let all = Wanted::all();
         while let Some(plan) = self.store.policy().pick_manual(&self.store.view(), &all, None) {
             let work = self.store.begin(plan);
             self.store.finish(work).unwrap();

@@ -23,7 +23,7 @@ use super::stack::{self, down, drop_empty, due, height_score_of_level, in_turn, 
 use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
-use crate::policy::{Debt, Descriptor, Limits, Policy, View};
+use crate::policy::{Debt, Descriptor, Limits, Policy, View, Wanted};
 use crate::version::Node;
 use base::KeyRange;
 
@@ -112,8 +112,8 @@ impl Policy for Fragmented {
         flush_level(view, range)
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        stack::manual(view, range, to_level)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        stack::manual(view, wanted, to_level)
     }
 }
 

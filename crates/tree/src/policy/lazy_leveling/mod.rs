@@ -26,7 +26,7 @@ use super::stack::{self, down, drop_empty, due_by, height_score, keys};
 use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Input, Move, Plan, Reason};
-use crate::policy::{Debt, Descriptor, Limits, Policy, View};
+use crate::policy::{Debt, Descriptor, Limits, Policy, View, Wanted};
 use crate::version::Node;
 use base::KeyRange;
 use base::cause::LEVELS_MAX;
@@ -127,8 +127,8 @@ impl Policy for LazyLeveling {
         if flush_level(view, range) >= last { last } else { 0 }
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        stack::manual(view, range, to_level)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        stack::manual(view, wanted, to_level)
     }
 }
 

@@ -42,7 +42,7 @@ use super::stack::{self, in_turn, keys, merge};
 use super::why::Why;
 use crate::invariant::Shape;
 use crate::plan::{Input, Move, Plan, Reason};
-use crate::policy::{Debt, Descriptor, Policy, View};
+use crate::policy::{Debt, Descriptor, Policy, View, Wanted};
 use crate::version::{LEVEL0_NODE, hull};
 use base::KeyRange;
 use survey::{Survey, threshold};
@@ -135,8 +135,8 @@ impl Policy for Ldc {
         flush_level(view, range)
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        stack::manual(view, range, to_level)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        stack::manual(view, wanted, to_level)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::invariant::Shape;
 use crate::plan::{Plan, Reason};
 use crate::policy::levels::{flush_level, last_level};
 use crate::policy::why::Why;
-use crate::policy::{Debt, Descriptor, Limits, Misses, Policy, View};
+use crate::policy::{Debt, Descriptor, Limits, Misses, Policy, View, Wanted};
 use crate::version::Node;
 use base::{Key, KeyRange};
 use std::sync::Arc;
@@ -97,8 +97,8 @@ impl Policy for LevelDb {
         flush_level(view, range)
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        if view.busy.is_empty() { manual::pick(view, range, to_level) } else { None }
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        if view.busy.is_empty() { manual::pick(view, wanted, to_level) } else { None }
     }
 }
 

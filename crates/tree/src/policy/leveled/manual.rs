@@ -2,30 +2,34 @@
 
 use super::candidates::{Candidate, cover, level0_closure};
 use crate::plan::{Plan, Reason};
-use crate::policy::View;
 use crate::policy::levels::last_level;
 use crate::policy::why::Why;
+use crate::policy::{View, Wanted};
 use crate::version::Level;
 use base::KeyRange;
 
-/// The next step that brings `range` down to `to_level` (none: the deepest level that has data).
+/// The next step that brings what is `wanted` down to `to_level` (none: the deepest level that has
+/// data). What was written later goes along where it is in the way.
 pub(in crate::policy) fn pick(
     view: &View<'_>,
-    range: &KeyRange,
+    wanted: &Wanted,
     to_level: Option<u8>,
 ) -> Option<Plan> {
-    let version = view.version;
+    let (version, range) = (view.version, &wanted.range);
     let deepest = version.levels.iter().rposition(Level::has_slices)? as u8;
     let bottom = to_level.unwrap_or(deepest.max(1)).min(last_level(version, view.limits));
     let why = Why { reason: Reason::Manual, score: 1.0 };
     let slices = level0_closure(version, range);
-    let plan = if bottom > 0 && slices.iter().any(|slice| slice.range.overlaps(range)) {
+    let plan = if bottom > 0 && slices.iter().any(|slice| wanted.is_in(slice)) {
         let to =
             first_level_in_the_way(view, &crate::version::hull(slices.iter().copied()), bottom);
         Candidate::level0(version, &slices, to).plan(view, to, true, why)
     } else {
-        let level = (1..bottom).find(|&level| !version.level(level).overlap(range).is_empty())?;
-        let upper = version.level(level).overlap(range);
+        let (level, upper) = (1..bottom).find_map(|level| {
+            let nodes = version.level(level).overlap(range);
+            let first = nodes.iter().position(|node| wanted.is_due(node))?;
+            Some((level, &nodes[first..]))
+        })?;
         // A bounded step: a few nodes at a time.
         let upper = &upper[..upper.len().min(8)];
         let candidate = Candidate::nodes(version, level, upper);

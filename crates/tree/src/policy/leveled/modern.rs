@@ -23,7 +23,7 @@ use crate::plan::{Cut, Move, Plan, Reason};
 use crate::policy::levels::{flush_level, last_level};
 use crate::policy::stack::{self, cheapest};
 use crate::policy::why::Why;
-use crate::policy::{Debt, Descriptor, Limits, Policy, STEP_MEMTABLES, View};
+use crate::policy::{Debt, Descriptor, Limits, Policy, STEP_MEMTABLES, View, Wanted};
 use crate::version::{Level, Node, Slice, hull};
 use base::KeyRange;
 use std::sync::Arc;
@@ -193,8 +193,8 @@ impl Policy for Modern {
         true
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        manual::pick(view, range, to_level)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        manual::pick(view, wanted, to_level)
     }
 }
 

@@ -36,7 +36,7 @@ mod tests;
 
 use crate::invariant::Shape;
 use crate::plan::Plan;
-use crate::policy::{Debt, Descriptor, Limits, Policy, View, leveled, levels};
+use crate::policy::{Debt, Descriptor, Limits, Policy, View, Wanted, leveled, levels};
 use base::KeyRange;
 
 /// The LWC-tree.
@@ -119,7 +119,7 @@ impl Policy for Lwc {
         if levels::flush_level(view, range) >= last { last } else { 0 }
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        leveled::manual(view, range, to_level)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        leveled::manual(view, wanted, to_level)
     }
 }

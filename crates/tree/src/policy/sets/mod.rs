@@ -23,7 +23,7 @@ use crate::invariant::Shape;
 use crate::plan::{Move, Plan, Reason};
 use crate::policy::leveled::{self, LevelDb};
 use crate::policy::why::Why;
-use crate::policy::{Debt, Descriptor, Limits, Policy, View};
+use crate::policy::{Debt, Descriptor, Limits, Policy, View, Wanted};
 use crate::version::{Node, Version};
 use base::{FileId, KeyRange};
 use std::sync::Arc;
@@ -104,8 +104,8 @@ impl Policy for Sets {
         LevelDb.flush_level(view, range)
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        LevelDb.pick_manual(view, range, to_level).map(as_set)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        LevelDb.pick_manual(view, wanted, to_level).map(as_set)
     }
 }
 

@@ -26,8 +26,7 @@ mod tests;
 
 use crate::invariant::Shape;
 use crate::plan::Plan;
-use crate::policy::{Debt, Descriptor, Limits, Policy, View, leveled};
-use base::KeyRange;
+use crate::policy::{Debt, Descriptor, Limits, Policy, View, Wanted, leveled};
 
 /// Two levels of overlapping bands.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,7 +98,7 @@ impl Policy for Smrdb {
         Debt::new(view.version.level0().len(), pick::debt(view))
     }
 
-    fn pick_manual(&self, view: &View<'_>, range: &KeyRange, to_level: Option<u8>) -> Option<Plan> {
-        leveled::manual(view, range, to_level)
+    fn pick_manual(&self, view: &View<'_>, wanted: &Wanted, to_level: Option<u8>) -> Option<Plan> {
+        leveled::manual(view, wanted, to_level)
     }
 }
