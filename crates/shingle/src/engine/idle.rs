@@ -3,8 +3,8 @@
 //! Writers do not report. A worker compares the newest sequence number with the one of its last
 //! look. In an idle database, sealed memtables are flushed without waiting for others to share the
 //! flush, and policies may use the time. A worker without work sleeps until the database counts as
-//! idle. After one look at the idle database it sleeps until it is woken (`sleep`), so an
-//! idle database uses no CPU.
+//! idle. After one look at the idle database it sleeps until it is woken (`sleep`), so an idle
+//! database uses no CPU.
 
 use crate::engine::context::Context;
 use base::SequenceNumber;
@@ -55,9 +55,8 @@ impl Idle {
         context.runtime.now_ns().saturating_sub(since_ns) >= IDLE_NS
     }
 
-    /// A look at the idle database found nothing to do: workers sleep until
-    /// they are woken. The caller holds the commit
-    /// lock. A commit that came during the look prevents that.
+    /// A look at the idle database found nothing to do: workers sleep until they are woken. The
+    /// caller holds the commit lock. A commit that came during the look prevents that.
     pub(crate) fn done(&self, context: &Context) {
         let ended_readers = self.look(context).ended_readers;
         if self.is_now(context) {

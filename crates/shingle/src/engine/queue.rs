@@ -1,5 +1,5 @@
-//! The queue of background work: jobs between their steps, manual compactions, and the
-//! last failure.
+//! The queue of background work: jobs between their steps, manual compactions, and the last
+//! failure.
 
 use super::compaction::CompactionPart;
 use super::flush::FlushJob;
