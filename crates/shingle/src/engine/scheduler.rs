@@ -498,17 +498,8 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
             return;
         }
         Ok(Progress::Done) => {
-            let (is_gc, is_flush) = (matches!(job, Job::Collect(_)), matches!(job, Job::Flush(_)));
-            // GC gives back what it claimed before another one claims.
-            drop((queue, job));
-            if is_flush {
-                engine.memory.chunks().use_huge_pages();
-            }
-            let mut queue = engine.scheduler.lock();
-            queue.collecting = queue.collecting.filter(|_| !is_gc);
-            (queue.failures, queue.last_failure) = (0, None);
             drop(queue);
-            release_for_errors(engine);
+            done(engine, job);
         }
         Err(error) => {
             queue.running += 1;
@@ -545,6 +536,21 @@ fn run(engine: &Arc<Engine>, begun: Try, mut job: Job) {
     engine.progress.signal();
     // Work that waited for this job's nodes may be due now.
     engine.runtime.wake();
+}
+
+/// `job` is done, and its slot is free.
+fn done(engine: &Engine, job: Job) {
+    let (is_gc, is_flush) = (matches!(job, Job::Collect(_)), matches!(job, Job::Flush(_)));
+    // GC gives back what it claimed before another one claims.
+    drop(job);
+    if is_flush {
+        engine.memory.chunks().use_huge_pages();
+    }
+    let mut queue = engine.scheduler.lock();
+    queue.collecting = queue.collecting.filter(|_| !is_gc);
+    (queue.failures, queue.last_failure) = (0, None);
+    drop(queue);
+    release_for_errors(engine);
 }
 
 /// The try `begun` failed. Waits before the next, so that a full medium or a bad sector does not
