@@ -22,6 +22,7 @@ use base::key::{
     split_internal_key, user_key,
 };
 use base::{Error, Key, Result, RunId, SequenceNumber};
+use tree::{KeySketch, KnownKeys};
 
 /// A finished index block and the filter of its keys, raw.
 struct Partition {
@@ -45,6 +46,9 @@ pub(crate) struct RunBuilder {
     last_hash: u64,
     /// Hashes of the current partition.
     hashes: Vec<u64>,
+    /// All keys, and how many they are.
+    keys: KeySketch,
+    keys_count: u64,
     /// The last key is not in the filter of the current partition.
     partition_is_new: bool,
     index_key: Vec<u8>,
@@ -69,6 +73,8 @@ impl RunBuilder {
             last_key: Vec::new(),
             last_hash: 0,
             hashes: Vec::new(),
+            keys: KeySketch::default(),
+            keys_count: 0,
             partition_is_new: true,
             index_key: Vec::new(),
             tombstones: RangeDeletes::new(),
@@ -152,6 +158,8 @@ impl RunBuilder {
         }
         if !same_key || self.summary.run.entries == 1 {
             self.last_hash = key_hash(key);
+            self.keys.add(self.last_hash);
+            self.keys_count += 1;
         }
         if self.options.filter == Filter::None {
             return;
@@ -255,6 +263,7 @@ impl RunBuilder {
         let (top, filter) = self.write_index(sink, &mut footer)?;
         let tombstones = self.take_tombstones();
         self.summary.set_bounds(&self.first_key, &self.last_key, &tombstones);
+        self.summary.run.keys = KnownKeys::of(std::mem::take(&mut self.keys), self.keys_count);
         let mut pin = |sink: &mut Sink, bytes: &[u8]| {
             sink.write_block(&mut self.sealer, BlockKind::Top, bytes)
         };

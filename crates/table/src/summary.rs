@@ -6,7 +6,7 @@ use crate::range_delete::RangeDeletes;
 use base::coding::{Reader, push_bytes, push_varint};
 use base::key::{split_internal_key, trailer_kind, trailer_sequence};
 use base::{EntryKind, Expiry, ExpirySpan, KeyRange, RunId, SequenceNumber};
-use tree::RunMetadata;
+use tree::{KnownKeys, RunMetadata};
 
 /// A run as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,7 @@ impl RunSummary {
             sequence_min: 0,
             sequence_max: 0,
             expiry: None,
+            keys: KnownKeys::default(),
         };
         RunSummary {
             run,

@@ -235,7 +235,7 @@ impl<'a> Apply<'a> {
         if id == LEVEL0_NODE || change.ids.contains(&id) {
             return Err("there is a node of this number".to_string());
         }
-        change.insert(Node { id, range: range.clone(), slices });
+        change.insert(Node::new(id, range.clone(), slices));
         Ok(())
     }
 
@@ -425,7 +425,9 @@ impl LevelChange {
     fn node(&mut self, id: NodeId) -> Option<&mut Node> {
         let at = self.find(id)?;
         self.touch(at);
-        Some(Arc::make_mut(&mut self.nodes[at]))
+        let node = Arc::make_mut(&mut self.nodes[at]);
+        node.keys.take();
+        Some(node)
     }
 
     fn take(&mut self, id: NodeId) -> Option<Arc<Node>> {

@@ -19,6 +19,7 @@ mod scenario;
 pub mod segments;
 #[cfg(any(test, feature = "simulate"))]
 pub mod simulate;
+mod sketch;
 pub mod version;
 
 pub use apply::Undo;
@@ -28,6 +29,7 @@ pub use plan::{Cut, Input, Move, Plan, Reason};
 pub use run::RunMetadata;
 pub use run_table::RunTable;
 pub use segments::{Group, Segment, Segments, Tier};
+pub use sketch::{KeySketch, KnownKeys};
 pub use version::{
     BELOW_LEVEL, DeadFile, FileRef, FileRefKind, FileUsage, Level, Node, ObsoleteFiles, Run, Slice,
     Version,

@@ -1,5 +1,6 @@
 //! Runs, as versions, edits and tables describe them.
 
+use crate::sketch::KnownKeys;
 use base::{ExpirySpan, KeyRange, RunId, SequenceNumber};
 
 /// An immutable sorted sequence of entries in one contiguous extent of a table file. `File` says
@@ -29,6 +30,8 @@ pub struct RunMetadata<File> {
     pub sequence_max: SequenceNumber,
     /// Its entries that expire, if any.
     pub expiry: Option<ExpirySpan>,
+    /// A sketch of its keys, if this process wrote it.
+    pub keys: KnownKeys,
 }
 
 impl<File> RunMetadata<File> {
@@ -52,6 +55,7 @@ impl<File> RunMetadata<File> {
             sequence_min: self.sequence_min,
             sequence_max: self.sequence_max,
             expiry: self.expiry,
+            keys: self.keys.clone(),
         }
     }
 }

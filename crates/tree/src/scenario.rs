@@ -25,6 +25,7 @@ use crate::moves::{self, Cutter, OlderData, Proportional};
 use crate::plan::{Cut, Input, Move};
 use crate::policy::{Busy, Limits, Misses, Observed, View, by_name};
 use crate::run_table::RunTable;
+use crate::sketch::KnownKeys;
 use crate::version::{LEVEL0_NODE, NodeId, ObsoleteFiles, Slice, SliceId, Version};
 use base::{FileId, Key, KeyRange, RunId};
 use std::fmt::Write;
@@ -273,6 +274,7 @@ fn add_run(id: &str, keys: &str, bytes: &str, sequences: &str) -> Vec<Change> {
         sequence_min: min.parse().unwrap(),
         sequence_max: max.parse().unwrap(),
         expiry: None,
+        keys: KnownKeys::default(),
     };
     vec![Change::File { file, bytes }, Change::AddRun(run)]
 }

@@ -14,10 +14,11 @@ pub use crate::node_id::NodeId;
 use crate::edit::{Change, RunRecord, SegmentChange, SliceRecord};
 use crate::run::RunMetadata;
 use crate::segments::{Segment, Segments};
+use crate::sketch::KeySketch;
 use base::cause::LEVELS_MAX;
 use base::{Key, KeyRange, RunId, SequenceNumber};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A run of a version, which keeps its file alive.
 pub type Run = RunMetadata<Arc<FileRef>>;
@@ -50,6 +51,11 @@ impl Slice {
     /// What names it.
     pub fn id(&self) -> SliceId {
         SliceId { run: self.run.id, range: self.range.clone() }
+    }
+
+    /// The share of the run's bytes that it shows; for a part, an estimate.
+    pub fn shown_share(&self) -> f64 {
+        self.bytes as f64 / self.run.bytes.max(1) as f64
     }
 
     /// The slice as the manifest records it.
@@ -92,9 +98,16 @@ pub struct Node {
     pub range: KeyRange,
     /// Newest first.
     pub slices: Vec<Slice>,
+    /// [`Node::keys`], once they were asked for.
+    pub(crate) keys: OnceLock<Option<Box<KeySketch>>>,
 }
 
 impl Node {
+    /// A node with a stack.
+    pub fn new(id: NodeId, range: KeyRange, slices: Vec<Slice>) -> Node {
+        Node { id, range, slices, keys: OnceLock::new() }
+    }
+
     /// Bytes of the stack.
     pub fn bytes(&self) -> u64 {
         self.slices.iter().map(|slice| slice.bytes).sum()
@@ -104,6 +117,19 @@ impl Node {
     /// slices have at most the keys of the smaller one in common.
     pub fn largest_bytes(&self) -> u64 {
         self.slices.iter().map(|slice| slice.bytes).max().unwrap_or(0)
+    }
+
+    /// A sketch of all keys that its runs have, also outside of their slices. `None`: a run has
+    /// no sketch.
+    pub fn keys(&self) -> Option<&KeySketch> {
+        let union = || {
+            let mut union = Box::<KeySketch>::default();
+            for slice in &self.slices {
+                union.add_all(slice.run.keys.sketch()?);
+            }
+            Some(union)
+        };
+        self.keys.get_or_init(union).as_deref()
     }
 
     /// The runs of the stack, newest first, each once.
@@ -281,7 +307,7 @@ impl Version {
     /// A tree of `levels` levels (1 to [`LEVELS_MAX`]; others are clamped) that holds nothing.
     pub fn empty(levels: u8) -> Version {
         let count = usize::from(levels.clamp(1, LEVELS_MAX));
-        let root = Node { id: LEVEL0_NODE, range: KeyRange::all(), slices: Vec::new() };
+        let root = Node::new(LEVEL0_NODE, KeyRange::all(), Vec::new());
         let mut all = vec![Level::default(); count];
         all[0] = Level::new(vec![Arc::new(root)]);
         Version {
@@ -302,7 +328,7 @@ impl Version {
 
     /// The level of this number; an empty one beyond the last.
     pub fn level(&self, level: u8) -> &Level {
-        static NONE: std::sync::OnceLock<Level> = std::sync::OnceLock::new();
+        static NONE: OnceLock<Level> = OnceLock::new();
         self.levels.get(usize::from(level)).unwrap_or_else(|| NONE.get_or_init(Level::default))
     }
 

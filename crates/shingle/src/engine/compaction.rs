@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tree::edit::{Change, DatabaseEdit, KeyspaceEdit, RunRecord};
 use tree::moves::{Child, Cutter, Output, OutputNode, Proportional, SizeEstimate};
-use tree::policy::WorkId;
-use tree::{Cut, Input, Move, NodeId, Plan, Reason, RunTable, Slice, Tier, Version};
+use tree::policy::{Policy, WorkId};
+use tree::{Cut, Input, KnownKeys, Move, NodeId, Plan, Reason, RunTable, Slice, Tier, Version};
 
 /// A move in progress, shared by its parts.
 pub(crate) struct Compaction {
@@ -367,9 +367,13 @@ pub(crate) fn child_target(
     }
 }
 
-/// The manifest's record of a run that was written.
-pub(crate) fn record(run: &WrittenRun) -> RunRecord {
-    run.summary.run.in_file(run.file)
+/// The record of a run that was written, with a sketch of its keys where the scheme reads it.
+pub(crate) fn record(run: &WrittenRun, policy: &dyn Policy) -> RunRecord {
+    let mut record = run.summary.run.in_file(run.file);
+    if !policy.counts_keys() {
+        record.keys = KnownKeys::default();
+    }
+    record
 }
 
 impl CompactionPart {
@@ -515,7 +519,8 @@ impl Compaction {
         runs: &[&WrittenRun],
         files: &[(FileId, u64)],
     ) -> Result<Vec<Change>> {
-        let records = || runs.iter().map(|run| record(run));
+        let policy = &*self.keyspace.policy;
+        let records = || runs.iter().map(|run| record(run, policy));
         let output = |nodes| Output { files: files.to_vec(), nodes };
         let tight = || output(records().map(OutputNode::tight).collect());
         match &self.plan.action {
@@ -534,7 +539,7 @@ impl Compaction {
             }
             Move::Append { input, to_level, .. } => {
                 let runs: Vec<(Option<NodeId>, RunRecord)> =
-                    runs.iter().map(|run| (run.child, record(run))).collect();
+                    runs.iter().map(|run| (run.child, record(run, policy))).collect();
                 tree::moves::append(version, input, *to_level, files, &runs)
             }
             Move::Push { .. } | Move::Balance { .. } | Move::Drop { .. } => Ok(Vec::new()),

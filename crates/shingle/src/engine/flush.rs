@@ -393,7 +393,9 @@ impl Member {
     fn changes(&self, version: &Version, written: &Written) -> Result<Vec<Change>> {
         let mut output = Output { files: written.files.clone(), nodes: Vec::new() };
         for run in &written.runs {
-            output.nodes.push(OutputNode::tight(super::compaction::record(run)));
+            output
+                .nodes
+                .push(OutputNode::tight(super::compaction::record(run, &*self.keyspace.policy)));
         }
         // Meanwhile another edit may have filled the place that the flush aimed at. Level 0 is
         // always correct.

@@ -419,7 +419,7 @@ mod tests {
     }
 
     fn node_of(id: usize, range: KeyRange) -> Arc<Node> {
-        Arc::new(Node { id: NodeId(id as u64), range, slices: Default::default() })
+        Arc::new(Node::new(NodeId(id as u64), range, Default::default()))
     }
 
     fn level(starts: &[&[u8]]) -> LevelView {

@@ -11,7 +11,7 @@ use base::{
 use media::FileName;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
 use tree::segments::GROUP_DEPTH_MAX;
-use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, SegmentChange, Tier};
+use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, KnownKeys, NodeId, SegmentChange, Tier};
 
 /// A range may end right behind the longest key.
 const BOUND_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
@@ -194,6 +194,7 @@ fn run(body: &mut Reader<'_>) -> Decoded<RunRecord> {
         sequence_min: sequence(body)?,
         sequence_max: sequence(body)?,
         expiry: None,
+        keys: KnownKeys::default(),
     };
     need(run.offset.checked_add(run.bytes), "a run that ends nowhere")?;
     Ok(run)

@@ -7,7 +7,7 @@ use media::FileName;
 use proptest::prelude::*;
 use tree::edit::{KeyspaceRecord, RunRecord, SliceRecord};
 use tree::segments::GROUP_DEPTH_MAX;
-use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, NodeId, SegmentChange, Tier};
+use tree::{Change, DatabaseEdit, Group, KeyspaceEdit, KnownKeys, NodeId, SegmentChange, Tier};
 
 fn decode(bytes: &[u8]) -> base::Result<DatabaseEdit> {
     decode_edit(bytes, FileName::manifest(FileId(3)), 80)
@@ -52,6 +52,7 @@ fn runs() -> impl Strategy<Value = RunRecord> {
             sequence_min,
             sequence_max,
             expiry,
+            keys: KnownKeys::default(),
         },
     )
 }
@@ -223,6 +224,7 @@ fn a_program_without_expiry_refuses_what_it_allows() {
             first: Expiry::from_millis(3),
             last: Expiry::from_millis(300),
         }),
+        keys: KnownKeys::default(),
     };
     let of = |changes: Vec<Change>| DatabaseEdit {
         keyspaces: vec![KeyspaceEdit { keyspace: KeyspaceId(1), changes }],

@@ -120,6 +120,12 @@ fn check_summary(summary: &RunSummary, entries: &Entries) {
     for (key, _) in entries {
         assert!(summary.run.range.contains(base::key::user_key(key)));
     }
+    // Versions of a key are one key.
+    if let Some(keys) = summary.run.keys.count() {
+        let different =
+            entries.chunk_by(|a, b| base::key::user_key(&a.0) == base::key::user_key(&b.0)).count();
+        assert_eq!(keys, different as u64);
+    }
 }
 
 fn check_ranges(run: &Run, entries: &Entries, range: &KeyRange) {

@@ -82,7 +82,7 @@ fn is_clear(version: &Version, level: u8, range: &KeyRange) -> bool {
 mod tests {
     use super::*;
     use crate::invariant::{self, Shape};
-    use crate::{ObsoleteFiles, RunTable};
+    use crate::{KnownKeys, ObsoleteFiles, RunTable};
     use base::{FileId, RunId};
     use std::sync::Arc;
 
@@ -100,6 +100,7 @@ mod tests {
             sequence_min: sequence,
             sequence_max: sequence,
             expiry: None,
+            keys: KnownKeys::default(),
         };
         IngestedRun { run, identity: DatabaseId(7), file_bytes: 136, to_level }
     }

@@ -14,6 +14,7 @@ use crate::policy::{
 };
 use crate::run_table::RunTable;
 use crate::simulate::{Entry, Store, Work};
+use crate::sketch::KnownKeys;
 use crate::version::{BELOW_LEVEL, Node, NodeId, ObsoleteFiles, Version};
 use base::random::Random;
 use base::{FileId, KeyRange, RunId};
@@ -425,6 +426,7 @@ fn small_edits_of_a_large_tree_keep_its_invariants() {
             sequence_min: 1,
             sequence_max: 1,
             expiry: None,
+            keys: KnownKeys::default(),
         }));
         let slices = vec![SliceRecord { run: id, range: range.clone(), bytes }];
         changes.push(Change::AddNode { level: 1, node: NodeId(number + 1), range, slices });

@@ -35,6 +35,7 @@ pub use wanted::Wanted;
 
 use crate::invariant::Shape;
 use crate::plan::{Input, Plan};
+use crate::sketch::{KEYS_ERROR, KeySketch};
 use crate::version::{NodeId, Version};
 use base::{KeyRange, RunId, SequenceNumber};
 use std::collections::HashMap;
@@ -66,6 +67,10 @@ pub struct Observed {
     /// Of the entries above the largest slice of a node, the share that was superseded or
     /// superseded another, in recent merges of whole nodes. None: there was no such merge.
     pub superseded_share: Option<f64>,
+    /// Of the entries above the largest slice of a node, the share that recent merges dropped
+    /// beyond what the sketches of their inputs told: what range deletions, filters and expiry
+    /// took, and operands that were combined.
+    pub unseen_share: f64,
     /// Of the tombstones in recent merges, the share that found an entry to hide. None: there was
     /// no such merge.
     pub hidden_share: Option<f64>,
@@ -111,7 +116,26 @@ impl Observed {
         let share = (dropped as f64 / upper).min(1.0);
         let before = self.superseded_share.unwrap_or(share);
         self.superseded_share = Some(before + (share - before) * Self::MERGE_WEIGHT);
+        if let Some(seen) = superseded_by_sketches(version, inputs) {
+            let unseen = ((dropped as f64 - seen) / upper).clamp(0.0, 1.0);
+            self.unseen_share += (unseen - self.unseen_share) * Self::MERGE_WEIGHT;
+        }
     }
+}
+
+/// Entries that the inputs of a merge supersede in each other, by their sketches, and what these
+/// may be wrong by. `None`: an input is a part of a run, or has no sketch.
+fn superseded_by_sketches(version: &Version, inputs: &[Input]) -> Option<f64> {
+    let (mut union, mut keys) = (KeySketch::default(), 0);
+    for input in inputs {
+        let node = version.node(input.level, input.node)?;
+        for slice in input.taken(node) {
+            union.add_all(slice.run.keys.sketch().filter(|_| slice.is_whole())?);
+            keys += slice.run.keys.count()?;
+        }
+    }
+    let union = union.keys();
+    Some(keys as f64 - union + 2.0 * KEYS_ERROR * union)
 }
 
 /// Gets that probed a run first, found nothing there, and had to probe another.
@@ -223,6 +247,11 @@ pub trait Policy: Send + Sync {
     /// Level 0 may be pushed onto the stacks of the nodes below: the scheme then merges them one by
     /// one.
     fn has_steps(&self) -> bool {
+        false
+    }
+
+    /// It reads the sketches of runs. Those of other schemes keep none.
+    fn counts_keys(&self) -> bool {
         false
     }
 

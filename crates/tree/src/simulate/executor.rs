@@ -6,7 +6,9 @@ use crate::moves::{self, Child, Cutter, OlderData, Output, OutputNode, SizeEstim
 use crate::plan::{Cut, Input, Move, Plan};
 use crate::policy::{Busy, FlushCut, Limits, Observed, Policy, View, WorkId, next_move};
 use crate::run_table::RunTable;
+use crate::sketch::{KeySketch, KnownKeys};
 use crate::version::{NodeId, ObsoleteFiles, Run, Slice, Version};
+use base::checksum::hash64;
 use base::{FileId, KeyRange, Result, RunId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,6 +136,8 @@ pub struct Store {
     pub dropped: Option<Vec<Entry>>,
     /// Checks the whole tree after every edit, not only what the edit touched.
     pub check_all: bool,
+    /// Runs have sketches of their keys, as those that this process wrote.
+    pub knows_keys: bool,
     policy: Box<dyn Policy>,
     pub(crate) runs: RunTable,
     contents: Contents,
@@ -159,6 +163,7 @@ impl Store {
             entry_bytes,
             dropped: None,
             check_all: false,
+            knows_keys: true,
             policy,
             runs: RunTable::new(Arc::new(ObsoleteFiles::default())),
             contents: Contents::new(),
@@ -384,6 +389,10 @@ impl Store {
                 _ => (FileId(number), 0),
             };
             last = (file, offset + bytes);
+            let keys = match self.knows_keys && self.policy.counts_keys() {
+                true => known_keys(&entries),
+                false => KnownKeys::default(),
+            };
             let sequences = entries.iter().map(|entry| entry.sequence);
             let run = RunRecord {
                 id: RunId(number),
@@ -397,6 +406,7 @@ impl Store {
                 sequence_min: sequences.clone().min().unwrap_or_default(),
                 sequence_max: sequences.max().unwrap_or_default(),
                 expiry: None,
+                keys,
             };
             self.file_bytes_max = self.file_bytes_max.max(last.1);
             output.files.push(last);
@@ -541,6 +551,14 @@ impl Store {
                 entries.binary_search_by_key(&key, |entry| entry.key).ok().map(|at| entries[at])
             })
     }
+}
+
+/// What the writer of a run knows of its keys.
+fn known_keys(entries: &[Entry]) -> KnownKeys {
+    let mut sketch = KeySketch::default();
+    entries.iter().for_each(|entry| sketch.add(hash64(&entry.key.to_be_bytes())));
+    let count = entries.chunk_by(|a, b| a.key == b.key).count();
+    KnownKeys::of(sketch, count as u64)
 }
 
 #[cfg(test)]

@@ -14,9 +14,10 @@
 //!   for each byte to be rewritten goes first. Nodes are merged in turn where keys are written
 //!   evenly, so a node has twice the average when its turn comes: the space is used all of the
 //!   time, and each merge of a node pays for twice the bytes that a merge of the level would.
-//! - Garbage is expected by what merges of whole nodes found ([`Observed::superseded_share`]): new
-//!   keys are no garbage, and stacks of new keys may stay. A tombstone is expected to hide an
-//!   entry. What no node shows of a file that others need is garbage for certain.
+//! - Garbage is what the runs have in common, by their sketches ([`Node::keys`]): new keys are no
+//!   garbage, and stacks of new keys may stay. Where a run has no sketch, as after an opening, what
+//!   merges of whole nodes found is expected ([`Observed::superseded_share`]). A tombstone is
+//!   expected to hide an entry. What no node shows of a file that others need is garbage too.
 //! - Readers count: the reads that passed a stack pay for its merge; and while the database is
 //!   idle, half of the garbage is allowed. Idle time alone merges nothing else.
 //!
@@ -36,9 +37,11 @@ use crate::plan::{Cut, Input, Move, Plan, Reason};
 use crate::policy::{
     Debt, Descriptor, FlushCut, Limits, Observed, Policy, SUPERSEDED_MIN, View, Wanted,
 };
+use crate::sketch::{KEYS_ERROR, KeySketch};
 use crate::version::{LEVEL0_NODE, Node};
-use base::KeyRange;
 use base::cause::LEVELS_MAX;
+use base::{KeyRange, RunId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The scheme `adaptive`.
@@ -99,6 +102,9 @@ const TOO_LARGE: u64 = 2;
 /// Writes are not slowed by garbage of up to this many memtables, however little the tree has.
 const SLACK_MEMTABLES: u64 = 8;
 
+/// Sketches count garbage where the allowed share of it is this many of their standard errors.
+const GARBAGE_ERRORS_MIN: f64 = 4.0;
+
 /// The part of the allowed garbage that an idle database keeps.
 const IDLE_GARBAGE: f64 = 0.5;
 
@@ -120,8 +126,11 @@ struct Account<'a> {
     view: &'a View<'a>,
     /// The level of the nodes.
     last: u8,
-    /// Bytes of the largest slices of the nodes.
-    largest_bytes: u64,
+    /// Bytes that would stay if all nodes were merged whole; where nothing tells, those of their
+    /// largest slices.
+    live_bytes: f64,
+    /// What the sketches tell, if they do.
+    measured: Option<Measured>,
     /// Bytes that a node should have.
     node_bytes: u64,
     /// Bytes that a part of a flush should have.
@@ -134,13 +143,15 @@ impl<'a> Account<'a> {
     fn new(view: &'a View<'a>) -> Account<'a> {
         let last = last_level(view.version, view.limits);
         let nodes = &view.version.level(last).nodes;
-        let largest_bytes: u64 = nodes.iter().map(|node| node.largest_bytes()).sum();
         let smallest = PIECE_BYTES.min(view.limits.memtable_bytes / MEMTABLE_PIECES).max(1);
         let bytes = view.version.level(last).bytes();
         let node_bytes = (bytes / NODES).min(NODE_BYTES_MAX).max(MEMTABLE_PIECES * smallest);
         let piece_bytes = smallest.max(node_bytes / NODE_PIECES);
+        let measured = Measured::of(nodes, view.limits);
+        let (live_bytes, garbage_bytes) = (0.0, 0.0);
         let mut account =
-            Account { view, last, largest_bytes, node_bytes, piece_bytes, garbage_bytes: 0.0 };
+            Account { view, last, live_bytes, measured, node_bytes, piece_bytes, garbage_bytes };
+        account.live_bytes = nodes.iter().map(|node| account.live(node)).sum();
         let above = view.version.level(0).bytes() as f64 * account.superseded_share();
         account.garbage_bytes = above + nodes.iter().map(|node| account.garbage(node)).sum::<f64>();
         account
@@ -165,9 +176,13 @@ impl<'a> Account<'a> {
         version.file_bytes().saturating_sub(version.bytes()) as f64
     }
 
-    /// Where no merge has told yet, writes expect the worst until the first merge. Without writes,
-    /// as after an opening and when idle, only what is known counts.
+    /// As the sketches tell it. Where they do not, merges do: writes expect the worst until the
+    /// first merge, and later half at least. Without writes, as after an opening and when idle,
+    /// only what is known counts.
     fn superseded_share(&self) -> f64 {
+        if let Some(measured) = self.measured {
+            return (measured.superseded_share + self.view.observed.unseen_share).min(1.0);
+        }
         let observed = self.view.observed;
         let is_written = !observed.is_idle && observed.reads_share.is_some_and(|reads| reads < 1.0);
         match is_written {
@@ -179,7 +194,7 @@ impl<'a> Account<'a> {
     /// Bytes of garbage that may stay.
     fn allowed(&self) -> f64 {
         let idle = if self.view.observed.is_idle { IDLE_GARBAGE } else { 1.0 };
-        self.largest_bytes as f64 * self.view.limits.garbage_share * idle
+        self.live_bytes * self.view.limits.garbage_share * idle
     }
 
     /// The garbage is over what may stay because the database is idle.
@@ -192,11 +207,20 @@ impl<'a> Account<'a> {
     /// its turn comes.
     fn merges_all(&self, level0: &Node) -> bool {
         let nodes = self.view.version.level(self.last).overlap(&keys(level0));
-        let largest_bytes: u64 = nodes.iter().map(|node| node.largest_bytes()).sum();
+        let live_bytes: f64 = nodes.iter().map(|node| self.live(node)).sum();
         let below = nodes.iter().map(|node| self.garbage(node)).sum::<f64>();
         let garbage = level0.bytes() as f64 * self.superseded_share() + below;
         let share = (2.0 * self.view.limits.garbage_share).max(f64::EPSILON);
-        largest_bytes > 0 && largest_bytes as f64 <= level0.bytes() as f64 + garbage / share
+        let has_slices = nodes.iter().any(|node| !node.slices.is_empty());
+        has_slices && live_bytes <= level0.bytes() as f64 + garbage / share
+    }
+
+    /// Bytes of a node that would stay if it was merged whole.
+    fn live(&self, node: &Node) -> f64 {
+        match self.measured {
+            Some(_) => node.bytes() as f64 - self.garbage(node),
+            None => node.largest_bytes() as f64,
+        }
     }
 
     /// Bytes of a node that a merge of the whole node is expected to free.
@@ -205,7 +229,9 @@ impl<'a> Account<'a> {
         let beside_largest = node.bytes() - node.largest_bytes();
         let victims: f64 = upper.iter().map(|slice| shown(slice, slice.run.deletes)).sum();
         let victim_bytes = oldest.bytes as f64 / shown(oldest, oldest.run.entries).max(1.0);
-        beside_largest as f64 * self.superseded_share() + victims * victim_bytes
+        let hiding = self.measured.map_or(1.0, |measured| measured.hiding_share);
+        let garbage = beside_largest as f64 * self.superseded_share();
+        (garbage + victims * hiding * victim_bytes).min(node.bytes() as f64)
     }
 
     /// A flush of `bytes` over `range` has large enough parts for the nodes.
@@ -230,6 +256,53 @@ impl<'a> Account<'a> {
         due.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut plans = due.into_iter().map(|(most, node)| plan(node, most));
         plans.find(|plan| self.view.allows(plan))
+    }
+}
+
+/// What the sketches of all runs tell of the garbage.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// Of the keys beside the largest slices, the share that others supersede.
+    superseded_share: f64,
+    /// Of the tombstones, the share that may hide an entry. Each of these is a key of two runs.
+    hiding_share: f64,
+}
+
+impl Measured {
+    /// As many keys are superseded as all runs together have more than different ones. `None`: a
+    /// run has no sketch, less than a memtable lies beside the largest slices, or the sketches are
+    /// not exact enough for the garbage that is allowed.
+    fn of(nodes: &[Arc<Node>], limits: &Limits) -> Option<Measured> {
+        let beside_bytes: u64 = nodes.iter().map(|node| node.bytes() - node.largest_bytes()).sum();
+        let is_exact = limits.garbage_share >= GARBAGE_ERRORS_MIN * KEYS_ERROR;
+        if !is_exact || beside_bytes < limits.memtable_bytes {
+            return None;
+        }
+        let mut union = KeySketch::default();
+        let (mut keys, mut beside_keys, mut deletes) = (0.0, 0.0, 0.0);
+        // Tombstones that no slice shows. Merges dropped them with what they hid.
+        let mut unshown = HashMap::<RunId, f64>::new();
+        for node in nodes {
+            union.add_all(node.keys()?);
+            let (mut of_node, mut largest) = (0.0, (0, 0.0));
+            for slice in &node.slices {
+                let shown = slice.run.keys.count()? as f64 * slice.shown_share();
+                let shown_deletes = slice.run.deletes as f64 * slice.shown_share();
+                of_node += shown;
+                largest = if slice.bytes > largest.0 { (slice.bytes, shown) } else { largest };
+                deletes += shown_deletes;
+                if slice.run.deletes > 0 && !slice.is_whole() {
+                    *unshown.entry(slice.run.id).or_insert(slice.run.deletes as f64) -=
+                        shown_deletes;
+                }
+            }
+            keys += of_node;
+            beside_keys += of_node - largest.1;
+        }
+        let unshown: f64 = unshown.values().map(|deletes| deletes.max(0.0)).sum();
+        let superseded = (keys - union.keys() + unshown).max(0.0);
+        let share_of = |all: f64| if all > 0.0 { (superseded / all).min(1.0) } else { 0.0 };
+        Some(Measured { superseded_share: share_of(beside_keys), hiding_share: share_of(deletes) })
     }
 }
 
@@ -279,7 +352,7 @@ impl Policy for Adaptive {
         let height = account.nodes().iter().map(|node| node.slices.len()).max().unwrap_or(0);
         let too_many = height.saturating_sub(view.limits.stack_max);
         let (garbage, allowed) = (account.garbage_bytes, account.allowed());
-        let cost = (account.largest_bytes as f64 + garbage) / garbage.max(1.0);
+        let cost = (account.live_bytes + garbage) / garbage.max(1.0);
         let slack = (SLACK_MEMTABLES * view.limits.memtable_bytes) as f64;
         Debt {
             level0_runs: (view.version.level0().len() + too_many) as u64,
@@ -305,6 +378,10 @@ impl Policy for Adaptive {
     }
 
     fn has_steps(&self) -> bool {
+        true
+    }
+
+    fn counts_keys(&self) -> bool {
         true
     }
 
@@ -395,8 +472,22 @@ fn free_space(account: &Account<'_>) -> Option<Plan> {
     }
     let reason = if account.is_idle_alone() { Reason::Idle } else { Reason::Garbage };
     let why = Why { reason, score: account.garbage_score() };
-    let share = |node: &Node| account.garbage(node) / node.largest_bytes().max(1) as f64;
-    account.best(share, |node, _| whole(account, node, why))
+    let merge = |node: &Arc<Node>| whole(account, node, why);
+    // Where it is files that have too much, a node helps that shows a part of one.
+    let is_of_files = account.measured.is_some() && account.garbage_bytes < account.allowed();
+    let shared = |node: &Node| match is_of_files {
+        true => shared_bytes(node) / account.live(node).max(1.0),
+        false => 0.0,
+    };
+    let share = |node: &Node| account.garbage(node) / account.live(node).max(1.0);
+    let of_files = account.best(shared, |node, _| merge(node));
+    of_files.or_else(|| account.best(share, |node, _| merge(node)))
+}
+
+/// Bytes of the runs that a node shows a part of.
+fn shared_bytes(node: &Node) -> f64 {
+    let parts = node.slices.iter().filter(|slice| !slice.is_whole());
+    parts.map(|slice| slice.run.bytes as f64).sum()
 }
 
 /// A node that is too large, and whose merge is not a copy alone, is merged whole.

@@ -44,9 +44,9 @@ fn space_is_bounded_where_level_0_is_merged_with_all_nodes() {
     let small = LOAD.memtable_bytes / LOAD.entry_bytes * memtables;
     let report =
         run(Workload { writes: 3 * small, keys_count: small, scale: 1, ..LOAD }, &ADAPTIVE);
-    assert!(report.space_amplification_max <= 1.45, "{report}");
+    assert!(report.space_amplification_max <= 1.5, "{report}");
     // An append of level 0, which the nodes' merges write again, made it 2.89.
-    assert!(report.write_amplification() <= 2.7, "{report}");
+    assert!(report.write_amplification() <= 2.5, "{report}");
 }
 
 /// Stacks that are as high as they may be hold no writer back; what comes on top of them does.
@@ -67,7 +67,7 @@ fn keys_that_are_new_are_hardly_merged() {
     let new = Workload { keys_count: 100_000_000, ..LOAD };
     let (report, leveled) = (run(new, &ADAPTIVE), run(new, &leveled::MODERN));
     let merged = |report: &Report| report.write_amplification() - 1.0;
-    assert!(merged(&report) < 0.5 * merged(&leveled), "{report}\n{leveled}");
+    assert!(merged(&report) < 0.25 * merged(&leveled), "{report}\n{leveled}");
     let ascending = run(Workload { keys: Keys::Sequential, ..LOAD }, &ADAPTIVE);
     assert!(ascending.write_amplification() < 1.01, "{ascending}");
 }
@@ -99,16 +99,16 @@ fn idle_time_is_not_spent_beyond_the_garbage() {
     assert_eq!(reason, Some(crate::plan::Reason::Idle));
     while store.step().unwrap() {}
     let after = store.version.bytes();
-    assert!(before > live * 13 / 10 && after < live * 122 / 100, "{before} {after} {live}");
+    assert!(before > live * 128 / 100 && after < live * 122 / 100, "{before} {after} {live}");
     let written = store.written_bytes.iter().sum::<u64>() - written_before;
     // What is rewritten for a byte that is given back.
     assert!(written < 3 * (before - after), "{written} {before} {after}");
 }
 
-/// After an opening no merge has told how much was superseded.
+/// After an opening no run has a sketch, and no merge has told how much was superseded.
 #[test]
 fn an_opening_alone_rewrites_nothing_and_slows_nobody() {
-    let mut store = loaded(&Workload { keys_count: 100_000_000, ..LOAD });
+    let mut store = loaded_by(&Workload { keys_count: 100_000_000, ..LOAD }, false);
     store.observed = crate::policy::Observed::default();
     assert_eq!(Adaptive.pick(&store.view()), None);
     let debt = Adaptive.debt(&store.view());
@@ -143,8 +143,14 @@ fn reads_pay_for_the_stacks_that_they_pass() {
 
 /// The store after a workload, settled.
 fn loaded(workload: &Workload) -> Store {
+    loaded_by(workload, true)
+}
+
+/// The same, with or without sketches of what the runs hold.
+fn loaded_by(workload: &Workload, knows_keys: bool) -> Store {
     let limits = (ADAPTIVE.limits)(workload.memtable_bytes);
     let mut store = Store::new((ADAPTIVE.make)(), limits, workload.entry_bytes * workload.scale);
+    store.knows_keys = knows_keys;
     store.observed.reads_share = Some(workload.reads_share);
     let mut random = base::random::Random::new(3);
     let keys_count = workload.keys_count / workload.scale;
@@ -176,6 +182,81 @@ fn flush_evenly(store: &mut Store, sequence: &mut u64) {
         })
         .collect();
     store.flush(&entries).unwrap();
+}
+
+/// The sketches tell new keys from overwritten ones before any merge has, and when the workload
+/// changes from one to the other.
+#[test]
+fn garbage_is_what_the_runs_have_in_common() {
+    let garbage = |store: &Store| {
+        let view = store.view();
+        let account = super::Account::new(&view);
+        account.garbage_bytes / (account.live_bytes + account.garbage_bytes)
+    };
+    const KEYS: u64 = 20_000;
+    let mut store = Store::new((ADAPTIVE.make)(), (ADAPTIVE.limits)(256 << 10), 2400);
+    store.observed.reads_share = Some(0.0);
+    let memtable = |first: u64, sequence| {
+        let key = |at: u64| crate::simulate::spread((at * 7919 % KEYS) as u32, KEYS);
+        let entry = |at| Entry { key: key(at), sequence, is_delete: false };
+        let mut entries: Vec<Entry> = (first..first + 100).map(entry).collect();
+        entries.sort_by_key(|entry| entry.key);
+        entries
+    };
+    let onto = crate::policy::FlushCut { level: 6, table_bytes_max: 1 << 20 };
+    for first in (0..KEYS).step_by(100) {
+        store.flush_onto(&memtable(first, 1), onto).unwrap();
+        while store.step().unwrap() {}
+    }
+    let new = garbage(&store);
+    assert!(new < 0.08, "{new}");
+    // All keys once more, and none of the moves that are due.
+    for first in (0..KEYS).step_by(100) {
+        store.flush_onto(&memtable(first, 2), onto).unwrap();
+    }
+    let overwritten = garbage(&store);
+    assert!((overwritten - 0.5).abs() < 0.08, "{overwritten}");
+}
+
+/// Deletions of missing keys hide nothing, whatever a tombstone is expected to do.
+#[test]
+fn tombstones_of_missing_keys_are_no_garbage() {
+    let onto = crate::policy::FlushCut { level: 6, table_bytes_max: 1 << 20 };
+    let mut store = Store::new((ADAPTIVE.make)(), (ADAPTIVE.limits)(64 << 10), 100);
+    store.observed.reads_share = Some(0.0);
+    for first in (0..20_000u32).step_by(1000) {
+        let entry = |at: u32| {
+            let is_delete = first >= 10_000;
+            Entry { key: at * 7919 % 20_011, sequence: 1, is_delete }
+        };
+        let mut entries: Vec<Entry> = (first..first + 1000).map(entry).collect();
+        entries.sort_by_key(|entry| entry.key);
+        store.flush_onto(&entries, onto).unwrap();
+    }
+    let picked = Adaptive.pick(&store.view()).map(|plan| plan.reason);
+    assert_ne!(picked, Some(crate::plan::Reason::Garbage));
+    let debt = Adaptive.debt(&store.view());
+    assert!(debt.garbage_percent < 100, "{debt:?}");
+}
+
+/// A range deletion or a filter takes entries that no sketch tells of: merges do.
+#[test]
+fn what_merges_drop_beyond_the_sketches_counts_as_garbage() {
+    let onto = crate::policy::FlushCut { level: 6, table_bytes_max: 1 << 30 };
+    let mut store = Store::new((ADAPTIVE.make)(), (ADAPTIVE.limits)(64 << 10), 100);
+    for sequence in 1..=3 {
+        let entry = |key: u32| Entry { key: 3 * key + sequence as u32, sequence, is_delete: false };
+        store.flush_onto(&(0..1000).map(entry).collect::<Vec<_>>(), onto).unwrap();
+    }
+    let inputs = vec![crate::Input::whole(6, &store.version.level(6).nodes[0])];
+    let mut observed = store.observed.clone();
+    observed.note_merge(&store.version, &inputs, 3000, 0);
+    assert_eq!(observed.unseen_share, 0.0);
+    for _ in 0..20 {
+        observed.note_merge(&store.version, &inputs, 3000, 1500);
+    }
+    // 1,500 of the 2,000 beside the largest, less what the sketches may be wrong by.
+    assert!((0.5..0.85).contains(&observed.unseen_share), "{}", observed.unseen_share);
 }
 
 /// 25 % of the keys, written anew, is garbage that may stay; deleted, it hides as much again.

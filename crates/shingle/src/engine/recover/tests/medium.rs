@@ -31,7 +31,7 @@ use table::{TableOptions, TablePlace, TableWriter};
 use tree::edit::{
     Change, DatabaseEdit, KeyspaceEdit, KeyspaceRecord, RunRecord, SegmentChange, SliceRecord,
 };
-use tree::{Group, Tier};
+use tree::{Group, KnownKeys, Tier};
 use values::SegmentPlace;
 use values::segment::SegmentWriter;
 
@@ -213,6 +213,7 @@ impl Medium {
             sequence_min: end.run.sequence_min,
             sequence_max: end.run.sequence_max,
             expiry: None,
+            keys: KnownKeys::default(),
         };
         self.tables.insert(id, (run, bytes));
     }
