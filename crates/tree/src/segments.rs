@@ -137,6 +137,10 @@ pub struct Usage {
     pub dead_bytes: u64,
     /// Bytes of retired segments.
     pub retired_bytes: u64,
+    /// Bytes of the cold tier that are not known to be dead.
+    pub cold_live_bytes: u64,
+    /// Bytes known to be dead in segments of the cold tier that are not retired.
+    pub cold_dead_bytes: u64,
 }
 
 impl Segments {
@@ -256,10 +260,14 @@ impl Segments {
 impl Usage {
     fn of(segment: &Segment) -> Usage {
         let is_retired = segment.retired.is_some();
+        let dead_bytes = if is_retired { 0 } else { segment.dead_bytes };
+        let is_cold = segment.group.tier == Tier::Cold;
         Usage {
             total_bytes: segment.bytes,
-            dead_bytes: if is_retired { 0 } else { segment.dead_bytes },
+            dead_bytes,
             retired_bytes: if is_retired { segment.bytes } else { 0 },
+            cold_live_bytes: if is_cold { segment.live_bytes() } else { 0 },
+            cold_dead_bytes: if is_cold { dead_bytes } else { 0 },
         }
     }
 
@@ -268,6 +276,8 @@ impl Usage {
         self.total_bytes += of.total_bytes;
         self.dead_bytes += of.dead_bytes;
         self.retired_bytes += of.retired_bytes;
+        self.cold_live_bytes += of.cold_live_bytes;
+        self.cold_dead_bytes += of.cold_dead_bytes;
     }
 
     fn subtract(&mut self, segment: &Segment) {
@@ -275,6 +285,8 @@ impl Usage {
         self.total_bytes -= of.total_bytes;
         self.dead_bytes -= of.dead_bytes;
         self.retired_bytes -= of.retired_bytes;
+        self.cold_live_bytes -= of.cold_live_bytes;
+        self.cold_dead_bytes -= of.cold_dead_bytes;
     }
 }
 

@@ -15,11 +15,13 @@
 //!   may then lie in a group and in a part of it; the condition on the pointer keeps that right.
 //! - *Hotness* (3.4): a value that garbage collection finds without a newer version moves to the
 //!   cold log and leaves a tag, so that the next update of the key shows it to be warm. The cold
-//!   log is collected as well, by its segments' dead bytes, with look-ups.
+//!   log is collected as well, by its segments' dead bytes, with look-ups. Its values and garbage
+//!   count as all others do, or it has space of its own, as in the prototype
+//!   (`value_cold_apart`): what moves there leaves its space to new values.
 
 use crate::layout::{
     Collection, Descriptor, Validity, ValueLayout, WRITES_PER_RECLAIMED_MAX, by_lookup, depth_for,
-    has_room, is_due, live_bytes, reclaimed, unconfirmed,
+    due_tiers, has_room, live_bytes, reclaimed, unconfirmed,
 };
 use crate::limits::ValueLimits;
 use base::FileId;
@@ -43,6 +45,7 @@ pub const HASHED: Descriptor = Descriptor {
         "value_log_segment_bytes",
         "value_reserved_ratio",
         "value_hotness",
+        "value_cold_apart",
         "value_capacity_bytes",
     ],
     make: || Box::new(Hashed),
@@ -93,13 +96,15 @@ impl ValueLayout for Hashed {
         if let Some(collection) = unconfirmed(segments, busy).filter(fits) {
             return Some(collection);
         }
-        if !is_due(&usage, limits, reserve_bytes) {
+        let due = due_tiers(&usage, limits, reserve_bytes);
+        if due.is_empty() {
             return None;
         }
         let depth = self.depth(segments, limits);
         segments
             .groups()
             .into_iter()
+            .filter(|(group, _)| due.contains(&group.tier))
             .flat_map(|(group, mut members)| {
                 // The segment that a flush appends to stays behind: it is newer than the others.
                 members.retain(|segment| !busy.contains(&segment.file.id));

@@ -142,16 +142,43 @@ pub(crate) fn live_bytes(usage: &Usage) -> u64 {
 
 /// Dead bytes that may stand beside the live bytes.
 fn allowed_bytes(usage: &Usage, limits: &ValueLimits) -> f64 {
-    limits.reserved_ratio * live_bytes(usage) as f64
+    match limits.cold_apart {
+        true => allowed_in_tiers(usage, limits).into_iter().sum(),
+        false => limits.reserved_ratio * live_bytes(usage) as f64,
+    }
+}
+
+/// The same in the main tier and in the cold log, where that has space of its own. The main tier
+/// has as much space as if it held the cold values too.
+fn allowed_in_tiers(usage: &Usage, limits: &ValueLimits) -> [f64; 2] {
+    let (live, cold) = (live_bytes(usage) as f64, usage.cold_live_bytes as f64);
+    [limits.reserved_ratio * live + cold, limits.reserved_ratio * cold]
+}
+
+/// The tiers that have more dead bytes than may stand beside the live bytes.
+pub(crate) fn due_tiers(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) -> Vec<Tier> {
+    if !limits.cold_apart || is_crowded(usage, limits, reserve_bytes) {
+        let is_due = is_due(usage, limits, reserve_bytes);
+        return if is_due { vec![Tier::Main, Tier::Cold] } else { Vec::new() };
+    }
+    let dead = [usage.dead_bytes - usage.cold_dead_bytes, usage.cold_dead_bytes];
+    let tiers = [Tier::Main, Tier::Cold].into_iter().zip(dead);
+    let due = tiers.zip(allowed_in_tiers(usage, limits));
+    let due = due.filter(|((_, dead), allowed)| *dead > 0 && *dead as f64 >= *allowed);
+    due.map(|((tier, _), _)| tier).collect()
+}
+
+/// Little of the capacity is left.
+fn is_crowded(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) -> bool {
+    limits.capacity_bytes.is_some_and(|capacity| {
+        usage.total_bytes > capacity.saturating_sub(reserve_bytes.saturating_mul(2))
+    })
 }
 
 /// More is dead than may stand beside the live bytes, when each GC writes `reserve_bytes`.
 pub(crate) fn is_due(usage: &Usage, limits: &ValueLimits, reserve_bytes: u64) -> bool {
-    let is_crowded = limits.capacity_bytes.is_some_and(|capacity| {
-        usage.total_bytes > capacity.saturating_sub(reserve_bytes.saturating_mul(2))
-    });
     let is_over = usage.dead_bytes as f64 >= allowed_bytes(usage, limits);
-    usage.dead_bytes > 0 && (is_crowded || is_over)
+    usage.dead_bytes > 0 && (is_crowded(usage, limits, reserve_bytes) || is_over)
 }
 
 /// A GC that would give back less than one byte for this many that it writes is not worth its
@@ -201,7 +228,8 @@ mod tests {
     fn debt_is_what_is_dead_beyond_what_may_be() {
         let limits = ValueLimits { reserved_ratio: 0.5, ..ValueLimits::default() };
         let debt = |total_bytes, dead_bytes, one: u64| {
-            debt_percent(&Usage { total_bytes, dead_bytes, retired_bytes: 0 }, &limits, one)
+            let usage = Usage { total_bytes, dead_bytes, ..Usage::default() };
+            debt_percent(&usage, &limits, one)
         };
         assert_eq!(debt(0, 0, 0), 0);
         assert_eq!(debt(1500, 500, 0), 100);
@@ -210,7 +238,7 @@ mod tests {
         assert_eq!(debt(410, 400, 100), 100);
         // What gives back too little to be collected is not waited for.
         let limits = ValueLimits { reserved_ratio: 0.001, ..limits };
-        let usage = Usage { total_bytes: 6500, dead_bytes: 100, retired_bytes: 0 };
+        let usage = Usage { total_bytes: 6500, dead_bytes: 100, ..Usage::default() };
         assert!(debt_percent(&usage, &limits, 0) < 100);
     }
 
@@ -226,8 +254,12 @@ mod tests {
             read_bytes: 40,
             write_bytes,
         };
-        let usage =
-            |total_bytes, retired_bytes| Usage { total_bytes, dead_bytes: 9, retired_bytes };
+        let usage = |total_bytes, retired_bytes| Usage {
+            total_bytes,
+            dead_bytes: 9,
+            retired_bytes,
+            ..Usage::default()
+        };
         assert!(has_room(&writing(30), &usage(100, 20), &limits, 10));
         assert!(!has_room(&writing(31), &usage(100, 20), &limits, 10));
         assert!(has_room(&writing(10), &usage(500, 0), &limits, 10));
@@ -238,7 +270,7 @@ mod tests {
     #[test]
     fn a_collection_is_due_when_more_is_dead_than_may_be() {
         let limits = ValueLimits { reserved_ratio: 0.5, ..ValueLimits::default() };
-        let usage = |total_bytes, dead_bytes| Usage { total_bytes, dead_bytes, retired_bytes: 0 };
+        let usage = |total_bytes, dead_bytes| Usage { total_bytes, dead_bytes, ..Usage::default() };
         assert!(!is_due(&usage(100, 0), &limits, 10));
         assert!(!is_due(&usage(149, 49), &limits, 10));
         assert!(is_due(&usage(150, 50), &limits, 10));
@@ -246,6 +278,31 @@ mod tests {
         assert!(is_due(&usage(111, 1), &tight, 10));
         assert!(!is_due(&usage(110, 10), &tight, 10));
         assert!(!is_due(&usage(130, 0), &tight, 10), "nothing to win");
+    }
+
+    #[test]
+    fn a_cold_log_with_space_of_its_own_leaves_its_space_to_the_others() {
+        let limits =
+            ValueLimits { reserved_ratio: 0.5, cold_apart: true, ..ValueLimits::default() };
+        // 100 live bytes, of which 60 are cold.
+        let due = |main_dead: u64, cold_dead: u64, limits: &ValueLimits| {
+            let usage = Usage {
+                total_bytes: 100 + main_dead + cold_dead,
+                dead_bytes: main_dead + cold_dead,
+                retired_bytes: 0,
+                cold_live_bytes: 60,
+                cold_dead_bytes: cold_dead,
+            };
+            due_tiers(&usage, limits, 10)
+        };
+        assert_eq!(due(109, 29, &limits), []);
+        assert_eq!(due(110, 29, &limits), [Tier::Main]);
+        assert_eq!(due(109, 30, &limits), [Tier::Cold]);
+        let shared = ValueLimits { cold_apart: false, ..limits };
+        assert_eq!(due(49, 0, &shared), []);
+        assert_eq!(due(25, 25, &shared), [Tier::Main, Tier::Cold]);
+        let tight = ValueLimits { capacity_bytes: Some(130), ..limits };
+        assert_eq!(due(11, 0, &tight), [Tier::Main, Tier::Cold], "little of the capacity is left");
     }
 
     /// Regression: an unconfirmed segment that did not fit was the only one that was ever tried.

@@ -24,6 +24,9 @@ base::parameters! {
     /// Moves values to a cold log that did not change between two garbage collections of their
     /// group. On where the database has a cold store.
     hotness: bool, "yes or no";
+    /// The cold log has space of its own: its values take none of the others' space, and its
+    /// garbage is a share of its own live bytes.
+    cold_apart: bool, "yes or no";
     /// Maximum bytes of a keyspace's value segments; a part is reserved for garbage collection.
     /// `none`: the whole medium.
     capacity_bytes: Option<u64>, "bytes";
@@ -38,6 +41,7 @@ impl Default for ValueLimits {
             reserved_ratio: 0.3,
             oldest_first: false,
             hotness: false,
+            cold_apart: false,
             capacity_bytes: None,
         }
     }

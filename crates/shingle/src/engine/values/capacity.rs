@@ -25,7 +25,7 @@ impl LackOfSpace {
     pub(crate) fn error(&self, snapshots: &SnapshotList) -> Error {
         let rules = &self.keyspace.values;
         let segments = &self.keyspace.view().tree.segments;
-        let Usage { total_bytes, dead_bytes, retired_bytes } = segments.usage();
+        let Usage { total_bytes, dead_bytes, retired_bytes, .. } = segments.usage();
         let capacity_bytes = rules.capacity_bytes().unwrap_or(u64::MAX);
         let space_bytes = rules.space_bytes(total_bytes).unwrap_or(u64::MAX);
         let held = match snapshots.oldest() {
