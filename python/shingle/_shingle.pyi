@@ -208,6 +208,7 @@ def experiments() -> str: ...
 def run_experiments(
     ids: list[str],
     scale: str,
+    seed: int,
     threads: int,
     progress: Optional[Callable[[int, int, str], object]],
 ) -> str: ...

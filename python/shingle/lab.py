@@ -121,17 +121,19 @@ def run(
     ids: Names = "all",
     *,
     scale: Literal["smoke", "small", "paper"] = "smoke",
+    seed: int = 1,
     threads: int = 2,
     progress: Optional[Callable[[int, int, str], object]] = None,
 ) -> Row:
     """Runs experiments on models of the papers' devices and holds the claims against them.
 
     ``ids`` are papers, experiments and claims, one or several. ``scale`` is "smoke" (a minute or two
-    for all), "small" (tens of minutes) or "paper" (the published sizes). ``progress(done, total,
-    name)`` hears of each run that ended. The answer has ``claims`` with their verdicts, and
-    ``metrics``: a dictionary for each run. An interrupt ends it after the runs in progress.
+    for all), "small" (tens of minutes) or "paper" (the published sizes). What is left to chance
+    follows from ``seed``, 1 or more. ``progress(done, total, name)`` hears of each run that ended.
+    The answer has ``claims`` with their verdicts, and ``metrics``: a dictionary for each run. An
+    interrupt ends it after the runs in progress.
     """
-    return json.loads(_shingle.run_experiments(_names(ids), scale, threads, progress))
+    return json.loads(_shingle.run_experiments(_names(ids), scale, seed, threads, progress))
 
 
 def frame(rows: Iterable[Row]) -> Any:

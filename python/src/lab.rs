@@ -139,6 +139,7 @@ pub fn run_experiments(
     py: Python<'_>,
     ids: Vec<String>,
     scale: &str,
+    seed: u64,
     threads: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -149,7 +150,7 @@ pub fn run_experiments(
         let experiments = library.select(&ids)?;
         let pairs = experiments.iter().map(|one| Ok((*one, library.paper(one)?)));
         let pairs = pairs.collect::<Result<Vec<_>>>()?;
-        let schedule = Schedule::new(&pairs, scale)?;
+        let schedule = Schedule::new(&pairs, scale, seed)?;
         let total = schedule.counts().0;
         let hear = |news: News<'_>| {
             if failed.lock().is_some() {

@@ -65,6 +65,10 @@ def test_experiments_run_and_claims_have_verdicts():
     assert {claim["experiment"] for claim in answer["claims"]} == {"sealdb/fig03"}
     assert all(claim["verdict"] for claim in answer["claims"])
     assert answer["metrics"][0]["metrics"] and heard[-1][0] == heard[-1][1] == len(heard)
+    again = lab.run("sealdb/fig03", scale="smoke", seed=2)
+    assert again["metrics"][0]["metrics"] != answer["metrics"][0]["metrics"]
+    with pytest.raises(shingle.InvalidArgument, match="seed"):
+        lab.run("sealdb/fig03", scale="smoke", seed=0)
     with pytest.raises(shingle.InvalidArgument, match="nothing"):
         lab.run("nothing")
     with pytest.raises(ZeroDivisionError):

@@ -238,10 +238,26 @@ fn sentence(judgement: &Judgement, of_gain: bool, sort: Sort, measured: &[f64]) 
 struct Scene<'a> {
     rules: &'a Rules,
     findings: &'a Findings<'a>,
+    /// The runs that stand in for those of the proposed system.
+    stand_ins: &'a Findings<'a>,
     null: &'a Null,
 }
 
-impl Scene<'_> {
+fn asked(measure: &Measure, sort: Sort) -> Asked<'_> {
+    Asked { sort, rule: measure.rule.as_deref(), order: measure.order, main: &measure.main }
+}
+
+impl<'a> Scene<'a> {
+    fn new(
+        library: &'a Library,
+        findings: &'a Findings<'a>,
+        stand_ins: &'a Findings<'a>,
+    ) -> Result<Scene<'a>> {
+        let of_paper = &library.paper(findings.experiment)?.null;
+        let null = findings.experiment.null.as_ref().unwrap_or(of_paper);
+        Ok(Scene { rules: &library.rules, findings, stand_ins, null })
+    }
+
     fn value(&self, measure: &Measure, sort: Sort, stated: &Stated) -> Result<ValueResult> {
         let Scene { rules, findings, .. } = self;
         let mut result = ValueResult {
@@ -256,8 +272,7 @@ impl Scene<'_> {
             expression: measure.is.as_ref().map_or_else(String::new, |(text, _)| text.clone()),
         };
         let Some((_, expression)) = &measure.is else { return Ok(result) };
-        let rule = measure.rule.as_deref();
-        let asked = Asked { sort, rule, order: measure.order, main: &measure.main };
+        let asked = asked(measure, sort);
         let measured = match expression.values(*findings) {
             Ok(measured) => measured,
             Err(error) => {
@@ -291,7 +306,8 @@ impl Scene<'_> {
         }
         let points = &self.findings.experiment.points;
         let points = points.iter().map(|point| point.name.as_str()).collect();
-        let without = WithoutIdea { metrics: self.findings, points, null: self.null };
+        let (metrics, stand_ins) = (self.findings, self.stand_ins);
+        let without = WithoutIdea { metrics, stand_ins, points, null: self.null };
         let values = match (&measure.null, &measure.is) {
             (Some((_, expression)), _) => expression.values(self.findings),
             (None, Some((_, expression))) => expression.values(&without),
@@ -314,11 +330,28 @@ pub fn claims(library: &Library, all: &[Findings<'_>]) -> Result<Vec<ClaimResult
     Ok(results.into_values().collect())
 }
 
+/// The verdict on a claim without the idea, with the runs that stand in for others taken from
+/// `stand_ins`: the same experiment with another seed. What passes then passes by chance.
+pub fn by_chance(
+    library: &Library,
+    findings: &Findings<'_>,
+    stand_ins: &Findings<'_>,
+    claim: &Claim,
+) -> Result<Verdict> {
+    let scene = Scene::new(library, findings, stand_ins)?;
+    let mut worst = None;
+    for (name, sort, stated) in &claim.values {
+        let measure = findings.experiment.measure(&claim.id, name)?;
+        if measure.impossible.is_none() && measure.is.is_some() {
+            worst = worst.max(Some(scene.without(measure, &asked(measure, *sort), stated)?));
+        }
+    }
+    Ok(worst.unwrap_or(Verdict::Impossible))
+}
+
 fn compare(library: &Library, findings: &Findings<'_>, claim: &Claim) -> Result<ClaimResult> {
     let experiment = findings.experiment;
-    let of_paper = &library.paper(experiment)?.null;
-    let null = experiment.null.as_ref().unwrap_or(of_paper);
-    let scene = Scene { rules: &library.rules, findings, null };
+    let scene = Scene::new(library, findings, findings)?;
     let mut values = Vec::new();
     for (name, sort, stated) in &claim.values {
         let measure = experiment.measure(&claim.id, name)?;

@@ -23,6 +23,7 @@ pub mod run;
 pub mod scale;
 pub mod schedule;
 pub mod settings;
+pub mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -33,3 +34,4 @@ pub use experiment::Experiment;
 pub use paper::Paper;
 pub use run::Metrics;
 pub use scale::Scale;
+pub use spread::{ClaimSpread, ValueSpread};

@@ -54,6 +54,9 @@ pub fn number(null: &Null, metric: &str) -> Option<f64> {
 pub struct WithoutIdea<'a> {
     /// What was measured.
     pub metrics: &'a dyn Metrics,
+    /// What was measured of the runs that stand in for others: `metrics` too, or what was measured
+    /// with another seed.
+    pub stand_ins: &'a dyn Metrics,
     /// The names of the points of the sweep.
     pub points: Vec<&'a str>,
     /// What stands in for it.
@@ -65,8 +68,10 @@ impl WithoutIdea<'_> {
         if let Some(number) = number(self.null, name) {
             return Ok(vec![number]);
         }
-        let (system, point) = run(self.null, system, point).unwrap_or((system, point));
-        self.metrics.metric(system, point, name)
+        match run(self.null, system, point) {
+            Some((system, point)) => self.stand_ins.metric(system, point, name),
+            None => self.metrics.metric(system, point, name),
+        }
     }
 }
 
@@ -112,7 +117,8 @@ mod tests {
 
     fn read(null: &str, is: &str) -> Result<Vec<f64>> {
         let null: Null = toml::from_str(null).unwrap();
-        let without = WithoutIdea { metrics: &Measured, points: vec!["1", "2"], null: &null };
+        let points = vec!["1", "2"];
+        let without = WithoutIdea { metrics: &Measured, stand_ins: &Measured, points, null: &null };
         crate::expression::parse(is).unwrap().values(&without)
     }
 

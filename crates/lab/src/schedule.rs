@@ -51,12 +51,18 @@ pub struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    /// For these experiments with their papers, at the scale of this name.
-    pub fn new(experiments: &[(&'a Experiment, &Paper)], scale: &str) -> Result<Schedule<'a>> {
+    /// For these experiments with their papers, at the scale of this name. What is left to chance
+    /// follows from `seed`, where their data says nothing else.
+    pub fn new(
+        experiments: &[(&'a Experiment, &Paper)],
+        scale: &str,
+        seed: u64,
+    ) -> Result<Schedule<'a>> {
         let mut found: BTreeMap<String, Work> = BTreeMap::new();
         let mut cells = 0;
         for (index, (experiment, paper)) in experiments.iter().enumerate() {
-            for cell in experiment.cells(paper, scale)? {
+            for mut cell in experiment.cells(paper, scale)? {
+                cell.settings = cell.settings.seeded(seed)?;
                 cells += 1;
                 let identity = run::identity(&cell.settings, &experiment.phases);
                 let wanted = (index, cell.system.clone(), cell.point.clone());
@@ -150,6 +156,7 @@ fn weight(cell: &Cell, experiment: &Experiment) -> Result<u64> {
             }
             "writeseq" | "writerandom" | "settle" | "check" => 1,
             "seekrandom" => 10 * settings.requests("count")?,
+            "replay" => run::operations_of_trace(&settings)?,
             _ if settings.is_on("load") => settings.pairs("data")?,
             _ => settings.requests("count")?,
         };

@@ -70,6 +70,21 @@ impl Settings {
         text.parse().map_err(|_| broken(name, text, "not a number"))
     }
 
+    /// What is left to chance follows from it: 1 where it is not set.
+    pub fn seed(&self) -> Result<u64> {
+        let Some(text) = self.get("seed") else { return Ok(1) };
+        let seed = text.parse().ok().filter(|seed| *seed > 0);
+        seed.ok_or_else(|| broken("seed", text, "not a whole number from 1 on"))
+    }
+
+    /// The same with this seed, where none is set.
+    pub fn seeded(&self, seed: u64) -> Result<Settings> {
+        let mut map = self.map.clone();
+        map.entry("seed".to_string()).or_insert_with(|| seed.to_string());
+        let seeded = Settings::new(&map, &self.scale)?;
+        seeded.seed().map(|_| seeded)
+    }
+
     /// A switch; off where it is not set.
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name) == Some("true")
@@ -129,6 +144,12 @@ impl Settings {
     pub fn time_factor(&self) -> Result<f64> {
         let (paper, here) = self.pair_bytes()?;
         Ok(here / paper / self.scale.sizes)
+    }
+
+    /// Operations in a second, each measured from when it was due; 0 where each begins at the end
+    /// of the one before. An operation here takes as long as `time_factor` of the paper's.
+    pub fn rate(&self) -> Result<f64> {
+        Ok(self.number("rate", 0.0)? / self.time_factor()?)
     }
 
     /// The options of the engine.

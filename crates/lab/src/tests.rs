@@ -14,7 +14,7 @@ fn results(ids: &[&str], threads: usize) -> String {
     let ids: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
     let experiments = library.select(&ids).unwrap();
     let pairs: Vec<_> = experiments.iter().map(|e| (*e, library.paper(e).unwrap())).collect();
-    let tables = Schedule::new(&pairs, "smoke").unwrap().run(threads, &|_| None, &|_| {});
+    let tables = Schedule::new(&pairs, "smoke", 1).unwrap().run(threads, &|_| None, &|_| {});
     let findings: Vec<Findings<'_>> = pairs
         .iter()
         .zip(tables)
@@ -73,7 +73,7 @@ fn every_scale_of_every_experiment_makes_runs() {
         let paper = library.paper(experiment).unwrap();
         for scale in ["smoke", "small", "paper"] {
             let pairs = [(experiment, paper)];
-            let schedule = Schedule::new(&pairs, scale);
+            let schedule = Schedule::new(&pairs, scale, 1);
             let schedule = schedule.unwrap_or_else(|error| panic!("{}: {error}", experiment.id));
             assert!(schedule.weight() > 0);
         }
@@ -128,7 +128,7 @@ fn write_amplification_counts_the_writes_that_an_update_cache_absorbed() {
     let library = Library::open().unwrap();
     let experiment = library.select(&["hashkv/exp01".to_string()]).unwrap()[0];
     let pairs = [(experiment, library.paper(experiment).unwrap())];
-    let table = Schedule::new(&pairs, "smoke").unwrap().run(2, &|_| None, &|_| {}).remove(0);
+    let table = Schedule::new(&pairs, "smoke", 1).unwrap().run(2, &|_| None, &|_| {}).remove(0);
     let user_bytes =
         |system: &str| table[&(system.to_string(), None)].as_ref().unwrap()["p1.user_bytes"];
     assert_eq!(user_bytes("LevelDB"), user_bytes("HashKV"));

@@ -5,6 +5,7 @@
 
 use super::Shared;
 use super::content::Content;
+use super::page_cache::PageCache;
 use super::poison::Poison;
 use crate::model::{Access, Model, Served};
 use base::{Cause, Error, ErrorKind, Result};
@@ -53,6 +54,7 @@ pub type Watch = Box<dyn Fn(Write) + Send + Sync>;
 struct Stored {
     content: Content,
     poison: Poison,
+    cached: PageCache,
     counts: Counts,
     /// Reads that began before the bytes were requested, by their first byte.
     begun: BTreeMap<u64, Begun>,
@@ -114,6 +116,7 @@ impl SimulatedDevice {
         let stored = Stored {
             content: Content::new(),
             poison: Poison::default(),
+            cached: PageCache::new(shared.options.page_cache_bytes),
             counts: Counts::default(),
             begun: BTreeMap::new(),
             untold: Moved::default(),
@@ -158,11 +161,8 @@ impl SimulatedDevice {
     fn send(&self, stored: &mut Stored, access: Access, offset: u64, bytes: u64) -> Result<()> {
         let mut state = self.shared.lock();
         let served = state.timeline.send(self.index, access, offset, bytes)?;
-        let worker = state.timeline.current();
-        if worker != super::FOREGROUND && matches!(access, Access::Read | Access::Write) {
-            let ns = bytes as f64 * self.shared.options.background_ns_per_byte;
-            state.timeline.spend(worker, ns as u64);
-            state.processor.background_ns += ns as u64;
+        if matches!(access, Access::Read | Access::Write) {
+            state.spend_background(&self.shared.options, bytes);
         }
         drop(state);
         note(stored, access, offset, bytes, served);
@@ -183,6 +183,18 @@ impl SimulatedDevice {
         Ok(true)
     }
 
+    /// Reads from the device what the page cache does not have. The processor copies all of it.
+    fn read_missing(&self, stored: &mut Stored, offset: u64, bytes: u64) -> Result<()> {
+        let missing = stored.cached.missing(offset, bytes);
+        let missing_bytes = missing.as_ref().map_or(0, |range| range.end - range.start);
+        self.shared.lock().spend_background(&self.shared.options, bytes - missing_bytes);
+        let Some(range) = missing else { return Ok(()) };
+        self.send(stored, Access::Read, range.start, missing_bytes)?;
+        stored.counts.reads += 1;
+        stored.counts.read_bytes += missing_bytes;
+        Ok(())
+    }
+
     fn reset(&self, stored: &mut Stored, access: Access, start: u64) -> Result<()> {
         let Some(zones) = self.geometry.zones else {
             let message = format!("{} has no zones", self.describe());
@@ -192,6 +204,7 @@ impl SimulatedDevice {
         stored.counts.hints += 1;
         if access == Access::ResetZone {
             stored.content.forget(start, zones.zone_bytes);
+            stored.cached.forget(start, zones.zone_bytes);
             stored.poison.remove(&(start..start + zones.zone_bytes));
         }
         Ok(())
@@ -227,12 +240,9 @@ impl BlockDevice for SimulatedDevice {
                 let timeline = &mut self.shared.lock().timeline;
                 timeline.advance(timeline.current(), begun.done_ns);
             }
-            None => {
-                self.send(stored, Access::Read, offset, bytes)?;
-                stored.counts.reads += 1;
-                stored.counts.read_bytes += bytes;
-            }
+            None => self.read_missing(stored, offset, bytes)?,
         }
+        stored.cached.note(offset, bytes);
         if let Some(lost) = stored.poison.first_in(&(offset..offset + bytes)) {
             let message = "bytes that a later write nearby destroyed";
             return Err(Error::corruption(self.describe(), lost, message));
@@ -248,13 +258,17 @@ impl BlockDevice for SimulatedDevice {
         if bytes == 0 || is_known.is_some_and(|(_, begun)| offset + bytes <= begun.end) {
             return;
         }
-        let sent = self.shared.lock().timeline.send_ahead(self.index, offset, bytes);
+        let Some(missing) = stored.cached.missing(offset, bytes) else { return };
+        let missing_bytes = missing.end - missing.start;
+        let mut state = self.shared.lock();
+        let sent = state.timeline.send_ahead(self.index, missing.start, missing_bytes);
+        drop(state);
         // What the model refuses is for the read to say.
         let Ok(Some((served, done_ns))) = sent else { return };
         stored.counts.reads += 1;
-        stored.counts.read_bytes += bytes;
+        stored.counts.read_bytes += missing_bytes;
         // A prefetch has no answer: the next request tells what it moved.
-        note(stored, Access::Read, offset, bytes, served);
+        note(stored, Access::Read, missing.start, missing_bytes, served);
         if stored.begun.len() >= BEGUN_MAX {
             stored.begun.clear();
         }
@@ -271,6 +285,7 @@ impl BlockDevice for SimulatedDevice {
         stored.counts.writes += 1;
         stored.counts.write_bytes += bytes.len() as u64;
         stored.content.write(offset, bytes)?;
+        stored.cached.note(offset, length);
         let moved = stored.tell();
         drop(guard);
         if let Some(watch) = &self.watch {
@@ -295,6 +310,7 @@ impl BlockDevice for SimulatedDevice {
         self.send(stored, Access::Discard, offset, bytes)?;
         stored.counts.hints += 1;
         stored.content.forget(offset, bytes);
+        stored.cached.forget(offset, bytes);
         Ok(stored.tell())
     }
 

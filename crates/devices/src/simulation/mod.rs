@@ -12,6 +12,7 @@
 
 mod content;
 mod device;
+mod page_cache;
 mod poison;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,9 @@ pub struct SimulationOptions {
     /// The foreground does not wait for what it writes to logs and value segments, as where a page
     /// cache takes it. A flush waits for all of it.
     pub writes_behind: bool,
+    /// Bytes of the page cache that a device is read and written through: what it has is read
+    /// without the device. 0: none.
+    pub page_cache_bytes: u64,
 }
 
 impl Default for SimulationOptions {
@@ -58,6 +62,7 @@ impl Default for SimulationOptions {
             step_ns: 1000,
             background_ns_per_byte: 1.0,
             writes_behind: false,
+            page_cache_bytes: 0,
         }
     }
 }
@@ -77,6 +82,19 @@ struct State {
     random: Random,
     /// By actor; the foreground has none.
     workers: Vec<Arc<dyn Worker>>,
+}
+
+impl State {
+    /// The processor time of `bytes` that a worker reads or writes; the foreground's is that of its
+    /// operations.
+    fn spend_background(&mut self, options: &SimulationOptions, bytes: u64) {
+        let worker = self.timeline.current();
+        if worker != FOREGROUND {
+            let ns = (bytes as f64 * options.background_ns_per_byte) as u64;
+            self.timeline.spend(worker, ns);
+            self.processor.background_ns += ns;
+        }
+    }
 }
 
 struct Shared {

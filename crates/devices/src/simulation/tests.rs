@@ -61,6 +61,7 @@ fn simulation(seed: u64) -> Simulation {
         step_ns: 1,
         background_ns_per_byte: 0.0,
         writes_behind: false,
+        page_cache_bytes: 0,
     })
 }
 
@@ -100,6 +101,35 @@ fn start(
     step: impl Fn(u64) + Send + Sync + 'static,
 ) {
     simulation.start(Arc::new(Steps { left: AtomicU64::new(steps), step }), workers);
+}
+
+#[test]
+fn what_the_page_cache_has_is_read_without_the_device() {
+    let options = simulation(1).shared.options;
+    let simulation = Simulation::new(SimulationOptions { page_cache_bytes: 3 * SECTOR, ..options });
+    let device = device(&simulation);
+    let time_of = |call: &mut dyn FnMut()| {
+        let before_ns = simulation.now_ns();
+        call();
+        simulation.now_ns() - before_ns
+    };
+    write(&device, 1);
+    assert_eq!(time_of(&mut || read(&device, 1)), 0, "it was written");
+    assert_eq!(time_of(&mut || read(&device, 5)), 1100);
+    assert_eq!(time_of(&mut || read(&device, 5)), 0, "it was read");
+    // Of three sectors the first is there, and the other two follow each other.
+    let mut three = [0; 3 * SECTOR as usize];
+    let mut read_three = || {
+        device.read(SECTOR, &mut three, Cause::Check).unwrap();
+    };
+    assert_eq!(time_of(&mut read_three), 1100);
+    assert_eq!(device.counts().read_bytes, 3 * SECTOR);
+    assert_eq!(three[..SECTOR as usize], [1; SECTOR as usize]);
+    assert_eq!(time_of(&mut || read(&device, 5)), 1100, "three others came after it");
+    device.prefetch(5 * SECTOR, SECTOR);
+    assert_eq!(device.counts().reads, 3, "a prefetch of what is there reads nothing");
+    device.discard(5 * SECTOR, SECTOR).unwrap();
+    assert!(time_of(&mut || read(&device, 5)) > 0, "it was discarded");
 }
 
 #[test]

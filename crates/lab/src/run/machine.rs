@@ -54,12 +54,21 @@ fn simulation_options(settings: &Settings) -> Result<SimulationOptions> {
     let paper = SimulationOptions::default();
     let factor = settings.time_factor()?;
     Ok(SimulationOptions {
-        seed: settings.number("seed", 1.0)? as u64,
+        seed: settings.seed()?,
         operation_ns: (paper.operation_ns as f64 * factor) as u64,
         background_ns_per_byte: paper.background_ns_per_byte / settings.scale().sizes,
         writes_behind: true,
+        page_cache_bytes: page_cache_bytes(settings)?,
         ..paper
     })
+}
+
+/// Bytes of the page cache, shrunk as data; none where it is not set.
+fn page_cache_bytes(settings: &Settings) -> Result<u64> {
+    match settings.get("page_cache") {
+        None => Ok(0),
+        Some(_) => Ok((settings.bytes("page_cache")? * settings.scale().data) as u64),
+    }
 }
 
 /// A new device of the settings.

@@ -1,12 +1,14 @@
 //! One run: an engine on a model of a device in virtual time, phase after phase, to a flat map of
 //! named metrics.
 //!
-//! Invariant: nothing but the settings has influence; there is no clock, no file, no thread.
+//! Invariant: nothing but the settings, and the trace that a phase replays, has influence; there is
+//! no clock and no thread.
 
 mod machine;
 mod metrics;
 mod phases;
 mod probe;
+mod replay;
 
 use crate::experiment::Phase;
 use crate::settings::Settings;
@@ -18,6 +20,7 @@ pub use metrics::CATALOGUE;
 pub use phases::distinct_share;
 #[cfg(test)]
 pub(crate) use phases::scan_pairs;
+pub use replay::operations as operations_of_trace;
 
 /// Metrics of a run by `phase.metric`.
 pub type Metrics = BTreeMap<String, f64>;
@@ -45,5 +48,6 @@ pub fn execute(settings: &Settings, phases: &[Phase]) -> Result<Metrics> {
 
 /// The text that two runs share if and only if they are the same.
 pub fn identity(settings: &Settings, phases: &[Phase]) -> String {
-    format!("{:?} {:?} {phases:?}", settings.scale(), settings.map())
+    let traces: Vec<String> = phases.iter().filter_map(|p| replay::identity(settings, p)).collect();
+    format!("{:?} {:?} {phases:?}{}", settings.scale(), settings.map(), traces.concat())
 }

@@ -2,7 +2,7 @@
 
 use super::machine::{self, Machine};
 use super::metrics::{Values, measure};
-use super::{Metrics, probe::Calls};
+use super::{Metrics, probe::Calls, replay};
 use crate::experiment::Phase;
 use crate::settings::Settings;
 use base::random::Random;
@@ -13,6 +13,10 @@ use workloads::dbbench::{self, Config};
 use workloads::values::ValueSize;
 use workloads::ycsb;
 use workloads::{Clock, Record, Silent};
+
+/// Between the seeds of two phases of a run, and of two runs; both are prime.
+const PHASE_STRIDE: u64 = 7919;
+const RUN_STRIDE: u64 = 15_485_863;
 
 /// Runs a phase, the `index`-th of its run, and measures it.
 pub fn run(machine: &mut Machine, settings: &Settings, index: u64) -> Result<Values> {
@@ -26,6 +30,7 @@ pub fn run(machine: &mut Machine, settings: &Settings, index: u64) -> Result<Val
             None
         }
         "ycsb" => Some(ycsb(machine, settings, index)?),
+        "replay" => Some(replay::replay(machine, settings, seed(settings, 1000, index)?)?),
         "check" => {
             metadata_bytes = Some(machine.metadata_bytes()?);
             None
@@ -51,11 +56,12 @@ fn db_bench(
         num: settings.pairs("data")?,
         key_size: settings.key_bytes()?,
         value_size: value_size(settings)?,
-        seed: 1000 + 7919 * index,
+        seed: seed(settings, 1000, index)?,
         zipf: settings.get("zipf").map(|_| settings.number("zipf", 0.99)).transpose()?,
         compression_ratio: 1.0,
         disable_wal: settings.is_on("no_wal"),
         json: true,
+        rate: settings.rate()?,
         ..Config::default()
     };
     let (writes, requests) = (writes(settings)?, settings.requests("count")?.max(1));
@@ -86,6 +92,12 @@ fn db_bench(
     };
     let clock = machine.clock();
     dbbench::run_on(&config, name, machine.watched(), &clock, &Silent, &mut sink())
+}
+
+/// The seed of the `index`-th phase: `first` in the first one of a run with the seed 1.
+fn seed(settings: &Settings, first: u64, index: u64) -> Result<u64> {
+    let runs = (settings.seed()? - 1).wrapping_mul(RUN_STRIDE);
+    Ok(first.wrapping_add(PHASE_STRIDE * index).wrapping_add(runs))
 }
 
 /// Pairs that a phase writes: those of `write`, or as many as the data has.
@@ -151,7 +163,8 @@ fn ycsb(machine: &Machine, settings: &Settings, index: u64) -> Result<Record> {
     set("zeropadding", settings.key_bytes()?.saturating_sub(4).to_string());
     set("compressionratio", "1.0".into());
     set("flavour", "c".into());
-    set("seed", (17 + 7919 * index).to_string());
+    set("seed", seed(settings, 17, index)?.to_string());
+    set("target", settings.rate()?.to_string());
     // Uniform lengths: their mean is that of the setting.
     let scan = settings.number("scan", 50.0)? as u64;
     set("minscanlength", "1".into());
@@ -172,7 +185,7 @@ pub fn raw(settings: &Settings, phases: &[Phase]) -> Result<Metrics> {
         let capacity = device.geometry().capacity_bytes / request * request;
         let requests = (settings.bytes("write")? * settings.scale().data) as u64 / request;
         let is_random = settings.get("do") == Some("writerandom");
-        let mut random = Random::new(1);
+        let mut random = Random::new(settings.seed()?);
         let bytes = vec![0; request as usize];
         let start_ns = clock.now_ns();
         for number in 0..requests {

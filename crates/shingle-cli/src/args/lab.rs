@@ -1,7 +1,7 @@
 //! The command line of `lab`.
 
 use super::trace::TraceArgs;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use std::path::PathBuf;
 
 /// Below the help of `lab`.
@@ -12,6 +12,7 @@ Examples:
   shingle lab run all --scale smoke --out results
   shingle lab run sealdb ldc/fig08 --scale small --out two
   shingle lab compare results two --out both
+  shingle lab spread seed-1 seed-2 seed-3 --scale smoke --out spread
   shingle lab artifact results --scale smoke --out artifact
   shingle lab draw both/papers";
 
@@ -51,6 +52,12 @@ pub enum LabAction {
     /// of all experiments, the commands that compare and run them again, BibTeX of the papers, and
     /// how to cite Shingle. Runs nothing.
     Artifact(CompareArgs),
+    /// Hold results of several seeds beside each other: what depends on chance
+    ///
+    /// Takes directories that `run` wrote with different --seed, one for each seed. Says which
+    /// verdicts depend on the seed, and which claims pass when two seeds of the baseline are
+    /// compared. Writes spread.csv and spread.md to the directory --out. Runs nothing.
+    Spread(CompareArgs),
     /// Draw the values of claims again: measured over the paper's, on one axis
     ///
     /// Reads the files of DIR/values and writes one picture for each to DIR/pictures, and
@@ -86,6 +93,10 @@ pub struct RunArgs {
     /// The directory of the results
     #[arg(long, default_value = "lab-results", value_name = "DIR")]
     pub out: PathBuf,
+    /// What is left to chance follows from it: keys, values and devices
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(value_parser = value_parser!(u64).range(1..))]
+    pub seed: u64,
     /// Runs at a time
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub threads: usize,

@@ -4,6 +4,7 @@
 //! from, README.md with the commands that make the same again, references.bib with the papers, and
 //! CITATION.cff of Shingle.
 
+use super::save;
 use crate::failure::{Failure, Outcome};
 use lab::{Findings, Library};
 use std::path::Path;
@@ -42,7 +43,7 @@ pub fn write(library: &Library, findings: &[Findings<'_>], scale: &str, out: &Pa
     for (name, text) in &library.files {
         let path = out.join("data").join(name).with_extension("toml");
         let folder = path.parent().unwrap_or(out);
-        std::fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, &error))?;
+        save::create(folder)?;
         save(&path, text)?;
     }
     save(&out.join("README.md"), &readme(&ids, scale))?;
@@ -64,8 +65,8 @@ Shingle {version} ran these experiments on models of drives, in virtual time:
     shingle lab run {ids} --data data --scale {scale} --out again
 
 The same program gives the same figures on every machine, to the last digit: what is left to chance
-follows from the setting `seed`, which is 1 where the data files do not say otherwise. This compares
-the figures that are here with the papers again, without a run:
+follows from the `--seed` of the command, 1 by default, where the data files set no `seed`. This
+compares the figures that are here with the papers again, without a run:
 
     shingle lab compare . --data data --scale {scale} --out compared
 

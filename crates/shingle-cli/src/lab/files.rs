@@ -1,8 +1,8 @@
 //! The files of results: claims as JSON, CSV and Markdown, all metrics as CSV, and the report.
 
+use super::save::{create, csv, save};
 use super::{Account, pages, report, verdicts};
 use crate::failure::{Failure, Outcome};
-use lab::schedule::Table;
 use lab::{ClaimResult, ValueResult};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     save(folder, "claims.csv", &claims_csv(account))?;
     save(folder, "metrics.csv", &metrics_csv(account, |_, _| true))?;
     let papers = folder.join("papers");
-    std::fs::create_dir_all(&papers).map_err(|error| Failure::cannot_write(&papers, &error))?;
+    create(&papers)?;
     for (name, text) in pages::pages(account) {
         save(&papers, &format!("{name}.md"), &text)?;
     }
@@ -40,30 +40,17 @@ pub fn write(account: &Account<'_>, folder: &Path) -> Outcome {
     let is_used = |id: &str, name: &str| used.get(id).is_some_and(|names| names.contains(name));
     save(&papers, "metrics.csv", &metrics_csv(account, is_used))?;
     let values = papers.join("values");
-    std::fs::create_dir_all(&values).map_err(|error| Failure::cannot_write(&values, &error))?;
+    create(&values)?;
     for (paper, claims) in pages::by_paper(account) {
         save(&values, &pages::values_file(paper, account.scale), &values_csv(&claims))?;
     }
     let pictures = papers.join("pictures");
-    std::fs::create_dir_all(&pictures).map_err(|error| Failure::cannot_write(&pictures, &error))?;
+    create(&pictures)?;
     for (name, svg) in pages::pictures(account) {
         save(&pictures, &name, &svg)?;
     }
     verdicts::draw(&papers)?;
     save(folder, "report.html", &report::render(account))
-}
-
-fn save(folder: &Path, name: &str, text: &str) -> Outcome {
-    let path = folder.join(name);
-    std::fs::write(&path, text).map_err(|error| Failure::cannot_write(&path, &error))
-}
-
-fn csv(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    // Writing to memory cannot fail, and all rows are as long as the header.
-    let _ = writer.write_record(header);
-    rows.for_each(|row| drop(writer.write_record(row)));
-    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
 fn claims_csv(account: &Account<'_>) -> String {
@@ -146,28 +133,4 @@ fn metrics_csv(account: &Account<'_>, is_kept: impl Fn(&str, &str) -> bool) -> S
         })
     });
     csv(&["experiment", "system", "point", "metric", "value"], rows)
-}
-
-/// Metrics by experiment, as [`write`] left them in `folder`.
-pub fn metrics(folder: &Path) -> Outcome<BTreeMap<String, Table>> {
-    let path = folder.join("metrics.csv");
-    let broken = |what: &dyn std::fmt::Display| {
-        let help = "it has to be one that `shingle lab run` wrote";
-        Failure::said(format!("{}: {what}", path.display()), help)
-    };
-    let mut reader = csv::Reader::from_path(&path).map_err(|error| broken(&error))?;
-    let mut tables = BTreeMap::<String, Table>::new();
-    for row in reader.deserialize() {
-        let row: (String, String, String, String, String) = row.map_err(|error| broken(&error))?;
-        let (experiment, system, point, metric, text) = row;
-        let point = Some(point).filter(|point| !point.is_empty());
-        let table = tables.entry(experiment).or_default();
-        if metric == "error" {
-            table.insert((system, point), Err(text));
-        } else if let Ok(metrics) = table.entry((system, point)).or_insert(Ok(BTreeMap::new())) {
-            let value = text.parse().map_err(|_| broken(&format!("{text:?} is no number")))?;
-            metrics.insert(metric, value);
-        }
-    }
-    Ok(tables)
 }

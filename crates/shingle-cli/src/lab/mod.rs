@@ -4,25 +4,29 @@
 //! progress bar and the files of results.
 
 mod artifact;
+mod earlier;
 mod files;
 mod journal;
+
 mod matrix;
 mod pages;
 mod plot;
 mod report;
+mod save;
+mod spread;
 mod terminal;
+mod text;
 mod verdicts;
 
 use crate::args::lab::{CompareArgs, LabAction, LabArgs, RunArgs};
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::interrupt::{Interrupt, interrupted};
 use crate::trace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use journal::Journal;
 use lab::schedule::{News, Schedule};
 use lab::{ClaimResult, Findings, Library, compare};
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,6 +43,7 @@ pub fn lab(context: &mut Context, args: LabArgs) -> Outcome {
         LabAction::Run(args) => run(context, &library()?, args),
         LabAction::Compare(args) => compare_results(context, &library()?, args),
         LabAction::Artifact(args) => artifact(context, &library()?, args),
+        LabAction::Spread(args) => spread::show(context, &library()?, args),
         LabAction::Draw { folder } => verdicts::draw_again(context, folder),
         LabAction::Trace(args) => trace::trace(context, args),
     }
@@ -62,8 +67,8 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
         .iter()
         .map(|experiment| Ok((*experiment, library.paper(experiment)?)))
         .collect::<Outcome<Vec<_>>>()?;
-    let schedule = Schedule::new(&pairs, &args.scale)?;
-    std::fs::create_dir_all(&args.out).map_err(|error| Failure::cannot_write(&args.out, &error))?;
+    let schedule = Schedule::new(&pairs, &args.scale, args.seed)?;
+    save::create(&args.out)?;
     let (different, all) = schedule.counts();
     context.remark(&format!("{different} runs for the {all} that the experiments ask for"));
     let interrupt = Interrupt::listen()?;
@@ -108,31 +113,21 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
 
 /// `shingle lab compare`: what `run` says of the same metrics.
 fn compare_results(context: &mut Context, library: &Library, args: &CompareArgs) -> Outcome {
-    conclude(context, library, &args.scale, kept_findings(library, args)?, &args.out)
+    conclude(
+        context,
+        library,
+        &args.scale,
+        earlier::findings(library, &args.results, &args.scale)?,
+        &args.out,
+    )
 }
 
 /// `shingle lab artifact`: what `compare` writes, with what others need to check and cite it.
 fn artifact(context: &mut Context, library: &Library, args: &CompareArgs) -> Outcome {
-    let findings = kept_findings(library, args)?;
+    let findings = earlier::findings(library, &args.results, &args.scale)?;
+    save::create(&args.out)?;
     artifact::write(library, &findings, &args.scale, &args.out)?;
     conclude(context, library, &args.scale, findings, &args.out)
-}
-
-/// What directories of results hold. The directory for new ones is there afterwards.
-fn kept_findings<'a>(library: &'a Library, args: &CompareArgs) -> Outcome<Vec<Findings<'a>>> {
-    let mut tables = BTreeMap::new();
-    for folder in &args.results {
-        tables.extend(files::metrics(folder)?);
-    }
-    let mut findings = Vec::new();
-    for (id, table) in tables {
-        for experiment in library.select(&[id])? {
-            let scale = experiment.scale(library.paper(experiment)?, &args.scale)?;
-            findings.push(Findings::new(experiment, scale, table.clone())?);
-        }
-    }
-    std::fs::create_dir_all(&args.out).map_err(|error| Failure::cannot_write(&args.out, &error))?;
-    Ok(findings)
 }
 
 /// Verdicts, in the files and for the terminal.
@@ -144,6 +139,7 @@ fn conclude<'a>(
     out: &Path,
 ) -> Outcome {
     let claims = compare::claims(library, &findings)?;
+    save::create(out)?;
     let account = Account { library, scale, findings, claims };
     files::write(&account, out)?;
     terminal::results(context, &account)?;

@@ -2,12 +2,12 @@
 //! into `docs/papers`. The values of all claims go to a CSV file beside the page, and the first
 //! plot of each experiment to an SVG file.
 
+use super::text::wrapped;
 use super::{Account, matrix, plot, terminal};
 use lab::{ClaimResult, Findings, ValueResult, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const COLUMNS: usize = 112;
 const PICTURE_STYLE: &str = include_str!("picture.css");
 
 /// The pages by name, without the ending.
@@ -180,35 +180,4 @@ fn miss(value: &ValueResult) -> String {
     let ValueResult { name, paper, verdict, reason, .. } = value;
     let measured = measured(value);
     format!("- {name}, {}: the paper has {paper}, measured {measured}. {reason}", verdict.name())
-}
-
-/// `text` in lines of a page, those after the first behind `indent`.
-fn wrapped(text: &str, indent: &str) -> String {
-    let (mut lines, mut line) = (String::new(), String::new());
-    for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > COLUMNS {
-            lines += &line;
-            lines.push('\n');
-            line.clear();
-            line += indent;
-        } else if !line.is_empty() {
-            line.push(' ');
-        }
-        line += word;
-    }
-    lines + &line + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrapped;
-
-    #[test]
-    fn long_items_are_broken_between_words() {
-        let text = wrapped(&format!("- {} end", "word ".repeat(40)), "  ");
-        assert_eq!(text.lines().count(), 2);
-        assert!(text.lines().all(|line| line.len() <= super::COLUMNS));
-        assert!(text.lines().skip(1).all(|line| line.starts_with("  word")));
-        assert_eq!(text.split_whitespace().count(), 42);
-    }
 }

@@ -1,20 +1,13 @@
 //! Lists and tables for the terminal.
 
 use super::Account;
-use crate::commands::ledger::plain_table;
+use super::text::texts;
 use crate::context::Context;
 use crate::failure::Outcome;
 use comfy_table::CellAlignment;
 use lab::claim::SHAPE;
 use lab::compare::spell;
 use lab::{ClaimResult, Experiment, Library, ValueResult, Verdict};
-
-/// Columns of text; `plain_table` has numbers to the right.
-fn texts(header: &[&str]) -> comfy_table::Table {
-    let mut table = plain_table(header);
-    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Left));
-    table
-}
 
 /// `shingle lab list`.
 pub fn list(context: &mut Context, library: &Library) -> Outcome {

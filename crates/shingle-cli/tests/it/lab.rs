@@ -187,3 +187,83 @@ fn an_artifact_gives_its_claims_again_from_its_own_files() {
     assert!(!references.contains("chan2018hashkv"), "{references}");
     assert!(read("one/CITATION.cff").starts_with("cff-version: "));
 }
+
+#[test]
+fn seeds_are_held_beside_each_other() {
+    let shell = Shell::new();
+    let run = ["--quiet", "lab", "run", "sealdb/set-size", "--scale", "smoke"];
+    for seed in ["1", "2", "3"] {
+        shell.run(&[&run[..], &["--seed", seed, "--out", seed]].concat()).ok();
+    }
+    let read = |file: &str| std::fs::read_to_string(shell.path(file)).unwrap();
+    assert!(read("1/metrics.csv") != read("2/metrics.csv"));
+    let spread = ["lab", "spread", "1", "2", "3", "--scale", "smoke", "--out", "all"];
+    let text = shell.run(&spread).ok();
+    assert!(text.contains("sealdb/set-size") && text.contains("3 seeds"), "{text}");
+    let row = read("all/spread.csv").lines().nth(1).unwrap().to_string();
+    let ratios =
+        row.split(',').nth(4).unwrap().split(' ').map(|ratio| ratio.parse::<f64>().unwrap());
+    assert_eq!(ratios.count(), 3, "{row}");
+    assert!(read("all/spread.md").contains("| `sealdb/set-size` |"));
+    let words = shell.run(&["lab", "spread", "1", "--scale", "smoke"]).fails(1);
+    assert!(words.contains("--out of its own"), "{words}");
+}
+
+/// All operations of the trace at full size; at a scale of half the data those on half the keys.
+#[test]
+fn a_trace_is_a_phase_of_an_experiment() {
+    const KEYS: usize = 400;
+    let shell = Shell::new();
+    let line = |kind: &str, key: usize| format!("-\t{kind}\tkey{key:05}\t100\n");
+    let trace: String = (0..3 * KEYS)
+        .map(|number| line(if number % 3 == 2 { "get" } else { "put" }, number * 7 % KEYS))
+        .collect();
+    let head = "# shingle trace 1: time_ns, kind, key, bytes of the value or records\n";
+    std::fs::write(shell.path("my.trace"), format!("{head}{trace}")).unwrap();
+    let data = shell.path("own");
+    std::fs::create_dir_all(data.join("own")).unwrap();
+    let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/data/rules.toml");
+    std::fs::copy(rules, data.join("rules.toml")).unwrap();
+    std::fs::write(data.join("claims.toml"), "claim = []\n").unwrap();
+    let scale = |name: &str, data: f64| {
+        format!(
+            "[scale.{name}]\nsizes = 1\ndata = {data}\nvalues = 1\nvalue_min = 1\n\
+             requests_min = 1\n"
+        )
+    };
+    let paper = format!(
+        "title = \"Own\"\n[defaults]\nkey = \"8\"\nvalue = \"100\"\ndata = \"1MB\"\n\
+         cache = \"1MB\"\ndevice = \"ssd:capacity=1GB\"\n[null]\n{}{}[system.adaptive]\n\
+         about = \"the default\"\nscheme = \"adaptive\"\n",
+        scale("whole", 1.0),
+        scale("half", 0.5)
+    );
+    std::fs::write(data.join("own/paper.toml"), paper).unwrap();
+    let experiment = "figure = \"Own\"\ntitle = \"A trace\"\nsystems = [\"adaptive\"]\n\
+        [[phase]]\nname = \"before\"\ndo = \"replay\"\nload = true\ntrace = \"my.trace\"\n\
+        [[phase]]\nname = \"run\"\ndo = \"replay\"\nrate = 1000\ntrace = \"my.trace\"\n\
+        [[column]]\nname = \"operations\"\nmetric = \"run.ops\"\n";
+    std::fs::write(data.join("own/trace.toml"), experiment).unwrap();
+    let metric = |scale: &str, name: &str| -> f64 {
+        let run =
+            ["--quiet", "lab", "run", "all", "--data", "own", "--scale", scale, "--out", scale];
+        shell.run(&run).ok();
+        let rows = std::fs::read_to_string(shell.path(scale).join("metrics.csv")).unwrap();
+        let row = rows.lines().find(|row| row.contains(&format!(",{name},"))).unwrap();
+        row.rsplit(',').next().unwrap().parse().unwrap()
+    };
+    assert_eq!(metric("whole", "run.ops"), (3 * KEYS) as f64);
+    // Operations 2, 5, 8, ... are gets; a third of them come before their key was written.
+    let old = metric("whole", "before.ops");
+    assert!(old > 0.0 && old < KEYS as f64, "{old}");
+    assert_eq!(metric("whole", "run.user_bytes"), (2 * KEYS * 108) as f64);
+    let seconds = metric("whole", "run.seconds");
+    assert!((1.1..1.3).contains(&seconds), "1,200 operations at 1,000 a second: {seconds}");
+    let half = metric("half", "run.ops");
+    assert!((1.3 * KEYS as f64..1.7 * KEYS as f64).contains(&half), "{half}");
+    std::fs::write(shell.path("my.trace"), format!("{head}nonsense\n")).unwrap();
+    let run = ["lab", "run", "all", "--data", "own", "--scale", "whole", "--out", "bad"];
+    let text = shell.run(&run).ok();
+    let rows = std::fs::read_to_string(shell.path("bad/metrics.csv")).unwrap();
+    assert!(rows.contains("line 2") && !text.is_empty(), "{rows}");
+}

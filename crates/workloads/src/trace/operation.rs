@@ -69,6 +69,16 @@ impl<'a> Operation<'a> {
         Operation { time_ns, kind, key, key_bytes, value_bytes: None, records: 1 }
     }
 
+    /// As the first operation on its key, it says that the key was there before: it was updated, or
+    /// read and not known to be missing.
+    pub fn is_of_old_key(&self) -> bool {
+        match self.kind {
+            Kind::Update => true,
+            Kind::Get => self.value_bytes != Some(0),
+            _ => false,
+        }
+    }
+
     /// The same with a value of `bytes` bytes.
     pub fn value(self, bytes: u64) -> Operation<'a> {
         Operation { value_bytes: Some(bytes), ..self }

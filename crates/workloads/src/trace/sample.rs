@@ -97,7 +97,11 @@ impl Sample {
         let key = *self.numbers.entry(hash).or_insert(next);
         if key == next {
             let start = operation.key.get(..KEY_BYTES_KEPT).unwrap_or(operation.key);
-            self.keys.push(SampledKey { hash, start: start.into(), is_old: is_old(operation) });
+            self.keys.push(SampledKey {
+                hash,
+                start: start.into(),
+                is_old: operation.is_of_old_key(),
+            });
         }
         // Of a few keys with endless operations, the first ones have to do.
         if self.events.len() >= self.bounds.events && self.keys.len() <= KEYS_MIN {
@@ -151,16 +155,6 @@ impl Sample {
             None => false,
         });
         self.numbers = (0u32..).zip(&self.keys).map(|(number, key)| (key.hash, number)).collect();
-    }
-}
-
-/// The first operation on a key says whether the key was there: it was updated, or read and not
-/// known to be missing.
-fn is_old(first: &Operation<'_>) -> bool {
-    match first.kind {
-        Kind::Update => true,
-        Kind::Get => first.value_bytes != Some(0),
-        _ => false,
     }
 }
 
