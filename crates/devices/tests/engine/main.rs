@@ -124,10 +124,10 @@ const HISTORIES: [(&str, Load, Pinned); 4] = [
         SSD,
         MIXED,
         Pinned {
-            trace_hash: 0xf7a7_ba59_89bc_87b3,
-            latencies_hash: 0x8109_b879_4e5d_694a,
-            write_bytes: 0x01e1_8000,
-            media_write_bytes: 0x0680_7000,
+            trace_hash: 0xa6bb_074b_6a7b_ee15,
+            latencies_hash: 0x3d6f_c1ba_3327_7ebc,
+            write_bytes: 0x01e4_1000,
+            media_write_bytes: 0x06d3_4000,
         },
     ),
     (
