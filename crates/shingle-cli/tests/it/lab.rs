@@ -203,7 +203,8 @@ fn seeds_are_held_beside_each_other() {
     let row = read("all/spread.csv").lines().nth(1).unwrap().to_string();
     // Fields may have commas: the ratios are the fourth from the end.
     let ratios = row.rsplit(',').nth(3).unwrap().split(' ');
-    assert_eq!(ratios.map(|ratio| ratio.parse::<f64>().unwrap()).count(), 3, "{row}");
+    let ratios: Vec<f64> = ratios.map(|ratio| ratio.parse().unwrap()).collect();
+    assert_eq!(ratios.len(), 3, "{row}");
     assert!(read("all/spread.md").contains("| `sealdb/set-size` |"));
     let words = shell.run(&["lab", "spread", "1", "--scale", "smoke"]).fails(1);
     assert!(words.contains("--out of its own"), "{words}");
