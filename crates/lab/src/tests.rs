@@ -3,7 +3,7 @@
 use crate::claim::{SHAPE, Stated};
 use crate::compare::{self, Findings};
 use crate::data::{FILES, Library};
-use crate::experiment::Measure;
+use crate::experiment::{Measure, Phase};
 use crate::expression::Expression;
 use crate::null::{self, StandIn};
 use crate::schedule::Schedule;
@@ -345,5 +345,26 @@ fn orders_are_of_ranges_and_main_conditions_of_shapes() {
             let known = measure.main.iter().all(|number| (1..=conditions.len()).contains(number));
             assert!(known && conditions.len() > 2, "{at}: {:?}", measure.main);
         }
+    }
+}
+
+/// An operation here is one of several of the paper, so it comes as much later.
+#[test]
+fn phases_keep_an_open_rate() {
+    let library = Library::open().unwrap();
+    let experiment = library.select(&["ldc/fig10a".to_string()]).unwrap()[0];
+    let cell = &experiment.cells(library.paper(experiment).unwrap(), "smoke").unwrap()[0];
+    let paced = |what: &str, more: [(&str, &str); 2]| {
+        let all = [("do", what), ("count", "200000"), ("rate", "500")].into_iter().chain(more);
+        let settings = all.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let phase = Phase { name: "run".to_string(), settings };
+        let metrics = crate::run::execute(&cell.settings, &[phase]).unwrap();
+        metrics["run.seconds"] / metrics["run.ops"] / cell.settings.time_factor().unwrap()
+    };
+    for seconds in [
+        paced("mix", [("reads", "0.0"), ("zipf", "0.99")]),
+        paced("ycsb", [("load", "true"), ("reads", "0.0")]),
+    ] {
+        assert!((seconds - 1.0 / 500.0).abs() < 0.1 / 500.0, "{seconds} s for an operation");
     }
 }

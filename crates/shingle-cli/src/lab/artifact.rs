@@ -40,19 +40,14 @@ pub fn write(library: &Library, findings: &[Findings<'_>], scale: &str, out: &Pa
         let help = "run experiments first, with `shingle lab run`";
         return Err(Failure::said("the directories have no metrics", help));
     }
+    let data = out.join("data");
     for (name, text) in &library.files {
-        let path = out.join("data").join(name).with_extension("toml");
-        let folder = path.parent().unwrap_or(out);
-        save::create(folder)?;
-        save(&path, text)?;
+        save::create(data.join(name).parent().unwrap_or(&data))?;
+        save::save(&data, &format!("{name}.toml"), text)?;
     }
-    save(&out.join("README.md"), &readme(&ids, scale))?;
-    save(&out.join("references.bib"), &references(library, findings))?;
-    save(&out.join("CITATION.cff"), CITATION)
-}
-
-fn save(path: &Path, text: &str) -> Outcome {
-    std::fs::write(path, text).map_err(|error| Failure::cannot_write(path, &error))
+    save::save(out, "README.md", &readme(&ids, scale))?;
+    save::save(out, "references.bib", &references(library, findings))?;
+    save::save(out, "CITATION.cff", CITATION)
 }
 
 fn readme(ids: &[&str], scale: &str) -> String {

@@ -7,7 +7,6 @@ mod artifact;
 mod earlier;
 mod files;
 mod journal;
-
 mod matrix;
 mod pages;
 mod plot;
@@ -113,13 +112,9 @@ fn run(context: &mut Context, library: &Library, args: &RunArgs) -> Outcome {
 
 /// `shingle lab compare`: what `run` says of the same metrics.
 fn compare_results(context: &mut Context, library: &Library, args: &CompareArgs) -> Outcome {
-    conclude(
-        context,
-        library,
-        &args.scale,
-        earlier::findings(library, &args.results, &args.scale)?,
-        &args.out,
-    )
+    let findings = earlier::findings(library, &args.results, &args.scale)?;
+    save::create(&args.out)?;
+    conclude(context, library, &args.scale, findings, &args.out)
 }
 
 /// `shingle lab artifact`: what `compare` writes, with what others need to check and cite it.
@@ -139,7 +134,6 @@ fn conclude<'a>(
     out: &Path,
 ) -> Outcome {
     let claims = compare::claims(library, &findings)?;
-    save::create(out)?;
     let account = Account { library, scale, findings, claims };
     files::write(&account, out)?;
     terminal::results(context, &account)?;

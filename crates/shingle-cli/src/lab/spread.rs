@@ -56,7 +56,7 @@ fn ends(value: &ValueSpread) -> [String; 2] {
 }
 
 fn by_chance(claim: &ClaimSpread) -> String {
-    format!("{} of {}", claim.passes_by_chance, claim.pairs)
+    format!("{} of {}", claim.passes_by_chance, claim.pairs())
 }
 
 fn rows(claims: &[ClaimSpread]) -> String {

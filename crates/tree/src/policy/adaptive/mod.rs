@@ -41,7 +41,7 @@ use crate::sketch::{KEYS_ERROR, KeySketch};
 use crate::version::{LEVEL0_NODE, Node};
 use base::cause::LEVELS_MAX;
 use base::{KeyRange, RunId};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The scheme `adaptive`.
@@ -281,7 +281,7 @@ impl Measured {
         let mut union = KeySketch::default();
         let (mut keys, mut beside_keys, mut deletes) = (0.0, 0.0, 0.0);
         // Tombstones that no slice shows. Merges dropped them with what they hid.
-        let mut unshown = HashMap::<RunId, f64>::new();
+        let mut unshown = BTreeMap::<RunId, f64>::new();
         for node in nodes {
             union.add_all(node.keys()?);
             let (mut of_node, mut largest) = (0.0, (0, 0.0));

@@ -32,7 +32,7 @@ fn overwrites_cost_half_of_leveled_in_the_space_that_garbage_may_take() {
     let (report, leveled) = (run(overwrites, &ADAPTIVE), run(overwrites, &leveled::MODERN));
     let share = report.write_amplification() / leveled.write_amplification();
     assert!(share <= 0.5, "{share:.2}\n{report}\n{leveled}");
-    assert!(report.space_amplification_max <= 1.5, "{report}");
+    assert!(report.space_amplification_max <= 1.45, "{report}");
     assert!(run(overwrites, &tiered::TIERED).space_amplification_max > 2.0);
 }
 
